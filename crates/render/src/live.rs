@@ -196,8 +196,8 @@ impl Live {
         // The actions of a finished answer may depend on its text.
         let Some(answer) = answer.filter(|it| it.is_open()) else { return false };
         match &record.event {
-            Event::TextDelta { part_id, .. } => answer.knows_text(part_id),
-            Event::ThinkingDelta { part_id, .. } => answer.knows_thinking(part_id),
+            Event::TextDelta { part_id, .. } => answer.has_text(part_id),
+            Event::ThinkingDelta { part_id, .. } => answer.has_thinking(part_id),
             Event::ToolArgumentsDelta { call_id, .. } => {
                 answer.call(call_id).is_some_and(|it| !it.arguments_done)
             }

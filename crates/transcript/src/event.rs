@@ -358,7 +358,7 @@ pub enum Event {
     ToolApprovalRequested {
         /// Id of the call.
         call_id: CallId,
-        /// What the person can decide.
+        /// The choices of the person.
         options: ApprovalOptions,
     },
     /// The decision about a call.
@@ -419,7 +419,7 @@ pub enum Event {
         attempt: u32,
         /// Highest number of attempts.
         max_attempts: u32,
-        /// What went wrong.
+        /// The error.
         error: ErrorInfo,
     },
     /// The end of a call: exactly one for every `tool_call_start`.
@@ -436,7 +436,7 @@ pub enum Event {
         /// The whole output, if it differs from the deltas.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output: Option<String>,
-        /// What went wrong.
+        /// The error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ErrorInfo>,
         /// One-line summary for people, if the executor gave one.
@@ -486,7 +486,7 @@ pub enum Event {
     RunFinish {
         /// How the run ended.
         status: RunStatus,
-        /// What went wrong.
+        /// The error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ErrorInfo>,
         /// Token counts.
@@ -553,7 +553,7 @@ pub enum Event {
         /// The result as JSON.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
-        /// What went wrong.
+        /// The error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ErrorInfo>,
     },

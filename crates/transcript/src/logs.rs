@@ -1,17 +1,16 @@
-//! Random logs, for the tests of all crates: events in any order, over few ids so that they meet,
-//! with hostile texts.
+//! Random logs for tests: events in any order, with few different ids and hostile texts.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::*;
 
-/// A log of up to `len` records in any order.
+/// Generates a log of up to `len` records in any order.
 pub fn any_log(len: usize) -> impl Strategy<Value = Vec<Record>> {
     prop::collection::vec((any_event(), 0..3u8, 0..2000i64), 0..len).prop_map(numbered)
 }
 
-/// The same, where everything that grows by deltas has its start, as the server writes it.
+/// Generates a log like [`any_log`] in which deltas follow the start of their part, as the server writes it.
 pub fn started_log(len: usize) -> impl Strategy<Value = Vec<Record>> {
     any_log(len).prop_map(|records| {
         let mut transcript = Transcript::default();
@@ -74,7 +73,7 @@ fn parent() -> impl Strategy<Value = Option<CallId>> {
     prop_oneof![4 => Just(None), 1 => call().prop_map(Some)]
 }
 
-/// Those that add up exactly, in any order.
+/// Generates costs whose sum is exact in any order.
 fn cost() -> impl Strategy<Value = Option<f64>> {
     prop::option::of((1..8u8).prop_map(|it| f64::from(it) / 4.0))
 }

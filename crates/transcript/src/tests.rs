@@ -1,4 +1,4 @@
-//! Laws of the transcript on random logs, then examples for reading.
+//! Properties of the transcript on random logs, and examples.
 
 mod bodies;
 mod examples;

@@ -23,7 +23,7 @@ impl ErrorInfo {
 
 macro_rules! error_codes {
     ($($name:ident $code:literal $meaning:literal)*) => {
-        /// What went wrong, as a stable word.
+        /// The cause of an error, as a stable identifier.
         #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum ErrorCode {

@@ -228,7 +228,7 @@ pub struct Attachment {
     pub size: u64,
 }
 
-/// What a person can decide about a call.
+/// The choices of a person who decides about a call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

@@ -1,13 +1,13 @@
-//! A tool call's arguments in a few words, for a line that has no room for all of them.
+//! One-line summary of a call's arguments.
 
 use serde_json::{Map, Value};
 
 const MAX_ARGUMENTS: usize = 3;
 const MAX_CHARS: usize = 27;
 
-/// The first three arguments in their order: `query: 'dbplus', types: ['program']`.
+/// Returns the first three arguments, such as `query: 'dbplus', types: ['program']`.
 ///
-/// Empty without arguments, and when the text is not a JSON object.
+/// Empty if there are none or the text is not a JSON object.
 pub fn arguments_summary(arguments: &str) -> String {
     let arguments: Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
     let parts = arguments.iter().take(MAX_ARGUMENTS);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_say() {
+    fn without_arguments_it_is_empty() {
         for arguments in ["", "{}", "[1]", "\"text\"", "{\"broken\":", "null"] {
             check(arguments, "");
         }

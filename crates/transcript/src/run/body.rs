@@ -1,20 +1,22 @@
-//! A text that may be of any size: its head and tail are kept, the middle only counted.
+//! Bodies: texts of any size, of which the beginning and end are kept and the middle is only counted.
 //!
-//! Arguments, output and results are bodies. What a body keeps is a function of the whole text
-//! alone, never of the pieces it came in.
+//! Arguments, output and results are bodies. The kept ends depend on the whole text alone, never on the
+//! deltas in which it arrived.
 
-/// How much of a body's head, and of its tail, a transcript keeps.
+/// Bytes that a transcript keeps of each end of a body.
 pub const BODY_EDGE: usize = 8 * 1024;
 
+/// A text of any size, of which only the beginning and end are kept.
 #[derive(Debug, Clone)]
 pub struct Body {
-    /// How many bytes of head and of tail are kept.
+    /// Bytes that are kept of each end.
     edge: usize,
     head: String,
-    /// What follows the head, from some point on; holds at least the last `edge` bytes of it.
+    /// Text after the head, possibly without its beginning; holds at least its last `edge` bytes.
     rest: String,
     bytes: u64,
     newlines: u64,
+    /// Whether the last line has no newline.
     ends_open: bool,
 }
 
@@ -25,7 +27,7 @@ impl Default for Body {
 }
 
 impl Body {
-    /// A body that keeps `edge` bytes of head and of tail; `usize::MAX` keeps everything.
+    /// Returns an empty body that keeps `edge` bytes of each end; `usize::MAX` keeps everything.
     pub fn keeping(edge: usize) -> Self {
         Self {
             edge,
@@ -37,6 +39,7 @@ impl Body {
         }
     }
 
+    /// Appends text.
     pub fn push(&mut self, text: &str) {
         if text.is_empty() {
             return;
@@ -44,14 +47,14 @@ impl Body {
         let to_head = self.room_in_head(text);
         self.head.push_str(&text[..to_head]);
         self.rest.push_str(&text[to_head..]);
-        self.forget_middle();
+        self.drop_middle();
         self.bytes += text.len() as u64;
         self.newlines += count_newlines(text);
         self.ends_open = !text.ends_with('\n');
     }
 
-    /// Puts `text` at `offset` bytes, dropping all that was there and after it. What lies in the
-    /// forgotten middle cannot be cut exactly: there the tail restarts with `text`.
+    /// Replaces everything from `offset` (in bytes) on with `text`. The dropped middle cannot be cut
+    /// exactly: if `offset` lies in it, the tail restarts with `text`.
     pub fn replace_from(&mut self, offset: u64, text: &str) {
         if offset < self.bytes {
             self.cut_to(offset);
@@ -59,34 +62,39 @@ impl Body {
         self.push(text);
     }
 
+    /// Replaces the whole text.
     pub fn set(&mut self, text: &str) {
         *self = Self::keeping(self.edge);
         self.push(text);
     }
 
+    /// Returns the size of the whole text in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Lines as a reader counts them: a last line without its newline is one.
+    /// Returns the number of lines of the whole text; a last line without newline counts.
     pub fn lines(&self) -> u64 {
         self.newlines + u64::from(self.ends_open)
     }
 
+    /// Returns whether the text is empty.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
+    /// Returns the kept beginning.
     pub fn head(&self) -> &str {
         &self.head
     }
 
+    /// Returns the kept end; it never overlaps with the beginning.
     pub fn tail(&self) -> &str {
         let start = self.rest.len().saturating_sub(self.edge);
         &self.rest[ceil_boundary(&self.rest, start)..]
     }
 
-    /// The whole text, unless it was too long to keep.
+    /// Returns the whole text, unless it is too long to keep.
     pub fn whole(&self) -> Option<String> {
         let kept = self.head.len() + self.tail().len();
         (kept as u64 == self.bytes).then(|| format!("{}{}", self.head, self.tail()))
@@ -107,12 +115,12 @@ impl Body {
         }
     }
 
-    /// Bytes between head and tail.
+    /// Returns the number of bytes between beginning and end that were not kept.
     pub fn omitted(&self) -> u64 {
         self.bytes - (self.head.len() + self.tail().len()) as u64
     }
 
-    /// How many bytes of `text` still belong to the head. None do once anything follows the head.
+    /// Returns how many bytes of `text` belong to the head: none once anything follows it.
     fn room_in_head(&self, text: &str) -> usize {
         if !self.rest.is_empty() || self.bytes > self.head.len() as u64 {
             return 0;
@@ -121,16 +129,16 @@ impl Body {
         floor_boundary(text, room.min(text.len()))
     }
 
-    /// Amortised: the middle is dropped only when it has grown as long as what is kept.
-    fn forget_middle(&mut self) {
+    /// Drops the middle, but only when it is as long as the kept end, so that the cost is amortised.
+    fn drop_middle(&mut self) {
         if self.rest.len() > self.edge.saturating_mul(2) {
             let start = ceil_boundary(&self.rest, self.rest.len() - self.edge);
             self.rest.drain(..start);
         }
     }
 
-    /// Only head and tail count here, not what else happens to be in memory: the outcome must not
-    /// depend on the pieces that the text came in.
+    /// Cuts the text at `offset`. Uses only head and tail and not the rest that happens to be in memory,
+    /// because the result must not depend on the deltas in which the text arrived.
     fn cut_to(&mut self, offset: u64) {
         self.rest = self.tail().to_owned();
         let tail_start = self.bytes - self.rest.len() as u64;

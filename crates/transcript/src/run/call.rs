@@ -1,4 +1,4 @@
-//! Tool calls: their state machine, from the first event to the one result.
+//! Tool calls and their state machine, from the first event to the result.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,113 +10,158 @@ use crate::{
     Scope, Seq, Truncated, Validation,
 };
 
+/// A tool call of an assistant message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
+    /// Id of the call.
     pub id: CallId,
+    /// The provider's id for the call.
     pub provider_call_id: Option<String>,
-    /// Empty where the provider gave none; see [`Call::label`].
+    /// Name of the tool. Empty if the provider gave none; see [`Call::label`].
     pub name: String,
-    /// From 1, in the order of the message's calls.
+    /// Number of the call in its message, from 1.
     pub number: u32,
+    /// The party that runs the tool.
     pub executor: Executor,
+    /// Arguments as JSON text, as the agent wrote them.
     pub arguments: Body,
-    /// `tool_arguments_done` has come.
+    /// Whether the arguments are complete.
     pub arguments_done: bool,
-    /// The arguments broke off; they were never run.
+    /// Whether the arguments broke off, so that the call never ran.
     pub arguments_incomplete: bool,
+    /// One-line summary of the arguments.
     pub summary: String,
+    /// Whether a person must approve the call.
     pub validation: Option<Validation>,
+    /// Data that the model's provider expects back unchanged.
     pub provider_data: Option<Value>,
+    /// The approval request and its decision.
     pub approval: Option<Approval>,
-    /// The earlier decision because of which nobody was asked.
+    /// The grant that allowed the call without a request.
     pub granted: Option<AppliedGrant>,
-    /// The arguments as a person changed them before it was allowed; see [`Call::input`].
+    /// Arguments as a person edited them before approving the call; see [`Call::input`].
     pub edited: Option<Body>,
-    /// The arguments that count as a value, in which long texts and lists are cut; none while they come, and
-    /// where they cannot be read.
+    /// Excerpt of [`Call::input`] as a value; `None` while the arguments are incomplete or if they cannot
+    /// be parsed.
     pub input_value: Option<Value>,
+    /// Time at which execution started.
     pub running_since: Option<Millis>,
+    /// Standard output.
     pub stdout: Body,
+    /// Standard error.
     pub stderr: Body,
+    /// Retries so far.
     pub retries: Vec<Retry>,
+    /// The result; `None` while the call is open.
     pub outcome: Option<CallOutcome>,
+    /// State of the call.
     pub state: CallState,
-    /// Indexes of the texts that led to it.
+    /// Indexes into [`crate::RunMessage::parts`] of the texts that explain the call.
     pub commentary: Vec<usize>,
 }
 
-/// The one state machine of a tool call. Other vocabularies are views of it.
+/// The state of a tool call. States in foreign formats are derived from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CallState {
+    /// The arguments are incomplete.
     StreamingInput,
+    /// A person must decide about the call.
     AwaitingApproval,
+    /// The call may run and has not started.
     Queued,
+    /// The call runs.
     Running,
+    /// The call succeeded.
     Succeeded,
+    /// The call failed.
     Failed,
+    /// The call was denied and never ran.
     Denied,
+    /// The call was stopped before it finished.
     Interrupted,
 }
 
+/// An approval request and its decision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Approval {
+    /// The choices of the person; `None` if only the decision was recorded.
     pub options: Option<ApprovalOptions>,
+    /// Time of the request.
     pub requested_at: Millis,
+    /// The decision; `None` while the request is open.
     pub resolved: Option<Resolution>,
 }
 
+/// A decision about a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolution {
+    /// Time of the decision.
     pub at: Millis,
+    /// The decision.
     pub decision: Decision,
+    /// How long the decision holds.
     pub scope: Option<Scope>,
-    /// What ran instead of what was proposed.
+    /// Arguments as edited by the person.
     pub arguments: Option<String>,
+    /// The person's message to the agent.
     pub feedback: Option<String>,
-    /// Its scope, if that is more than this call; see [`crate::GrantScope`].
+    /// Calls that a lasting decision covers; see [`crate::GrantScope`].
     pub covers: Option<String>,
+    /// Who decided.
     pub by: String,
 }
 
-/// A decision for more than once that a later call was allowed by.
+/// A grant that allowed a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedGrant {
+    /// How long the grant holds.
     pub scope: Scope,
+    /// Calls that the grant covers; see [`crate::GrantScope`].
     pub covers: String,
 }
 
+/// A retry of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Retry {
+    /// Time of the retry.
     pub at: Millis,
+    /// Number of the attempt that starts.
     pub attempt: u32,
+    /// Maximum number of attempts.
     pub max_attempts: u32,
+    /// The error of the attempt before.
     pub error: ErrorInfo,
 }
 
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallOutcome {
-    /// The record that told of it.
+    /// The record that ended the call.
     pub seq: Seq,
+    /// Time of the end.
     pub at: Millis,
+    /// Whether the call succeeded.
     pub ok: bool,
-    /// The result's JSON text; none where there was none.
+    /// The result as JSON text.
     pub result: Option<Body>,
-    /// The same as a value, in which long texts and lists are cut.
+    /// Excerpt of the result as a value.
     pub result_value: Option<Value>,
-    /// Those that the result names.
+    /// Files in the result.
     pub files: Vec<Attachment>,
+    /// The error of a failed call.
     pub error: Option<ErrorInfo>,
-    /// One-line summary for people: the given one, else one made from the result.
+    /// One-line summary for people: from the executor, or made from the result.
     pub summary: String,
-    /// None where it is not known.
+    /// Duration in milliseconds; `None` if it was not measured.
     pub duration_ms: Option<u64>,
+    /// Sizes, if the output was truncated.
     pub truncated: Option<Truncated>,
 }
 
 impl Call {
-    /// The name, or "Call #N" where there is none.
+    /// Returns the name, or "Call #N" if there is none.
     pub fn label(&self) -> String {
         if self.is_nameless() {
             format!("Call #{}", self.number)
@@ -125,16 +170,17 @@ impl Call {
         }
     }
 
-    /// A name of nothing but blanks is none.
+    /// Returns whether the name is blank.
     pub fn is_nameless(&self) -> bool {
         self.name.trim().is_empty()
     }
 
-    /// What the tool gets: the arguments as a person changed them, else as the agent wrote them.
+    /// Returns the arguments for the tool: as edited by a person, or else as the agent wrote them.
     pub fn input(&self) -> &Body {
         self.edited.as_ref().unwrap_or(&self.arguments)
     }
 
+    /// Returns whether the call has no result.
     pub fn is_open(&self) -> bool {
         self.outcome.is_none()
     }
@@ -151,12 +197,13 @@ impl Call {
         result
     }
 
+    /// Returns whether the call waits for a person's decision.
     pub fn waits_for_approval(&self) -> bool {
         self.is_open() && self.approval.as_ref().is_some_and(|it| it.resolved.is_none())
     }
 
-    /// It is with the client, which has not said what came of it. One that is only written is not yet:
-    /// the model may still call others beside it.
+    /// Returns whether the client runs the call and has not sent its result. Complete arguments are not
+    /// enough: the call is handed over only when the model has written all calls of the step.
     pub fn waits_for_client(&self) -> bool {
         let is_handed_over = self.arguments_done && self.state == CallState::Running;
         is_handed_over && self.executor == Executor::Client
@@ -164,7 +211,7 @@ impl Call {
 }
 
 impl CallState {
-    /// The state that a result leads to. Nothing is guessed from words.
+    /// Returns the state after a result, by its error code.
     pub(crate) fn after(ok: bool, error: Option<&ErrorInfo>) -> Self {
         match error.map(|it| &it.code) {
             _ if ok => Self::Succeeded,
@@ -174,6 +221,7 @@ impl CallState {
         }
     }
 
+    /// Returns the state as it is in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::StreamingInput => "streaming_input",
@@ -217,7 +265,7 @@ pub(crate) fn new_call(id: &CallId, number: u32, commentary: Vec<usize>, body_ed
 }
 
 impl Call {
-    /// Enters a state on the way; one that the call has ended in, or been refused in, stays.
+    /// Enters a state, unless the call has ended or was refused.
     pub(crate) fn move_to(&mut self, state: CallState) {
         let ended = self.outcome.is_some()
             || matches!(self.state, CallState::Denied | CallState::Interrupted);
@@ -226,22 +274,23 @@ impl Call {
         }
     }
 
-    /// Programs may say so before anybody has agreed; it runs when it is said again.
-    pub(crate) fn run(&mut self, at: Millis) {
+    /// Marks the call as running. Ignored while it waits for approval, because some programs report the
+    /// start too early; they report it again after the decision.
+    pub(crate) fn mark_running(&mut self, at: Millis) {
         if !self.waits_for_approval() {
             self.running_since.get_or_insert(at);
             self.move_to(CallState::Running);
         }
     }
 
-    /// For a person, whatever was said of it before.
-    pub(crate) fn wait(&mut self, approval: Approval) {
+    /// Makes the call wait for a person, even if it was reported as running.
+    pub(crate) fn request_approval(&mut self, approval: Approval) {
         self.approval = Some(approval);
         self.running_since = None;
         self.move_to(CallState::AwaitingApproval);
     }
 
-    /// One decision wins: the first.
+    /// Records the decision about the call; only the first one counts.
     pub(crate) fn resolve_approval(&mut self, resolution: Resolution, body_edge: usize) {
         let approval = self.approval.get_or_insert_with(|| Approval {
             options: None,
@@ -256,7 +305,7 @@ impl Call {
             let mut edited = Body::keeping(body_edge);
             edited.push(arguments);
             self.edited = Some(edited);
-            self.input_value = readable(arguments, body_edge);
+            self.input_value = input_excerpt(arguments, body_edge);
         }
         approval.resolved = Some(resolution);
         self.move_to(match decision {
@@ -266,7 +315,7 @@ impl Call {
         });
     }
 
-    /// The first result stands, whatever comes after it.
+    /// Records the result; only the first one counts.
     pub(crate) fn end(
         &mut self,
         tool_name: &str,
@@ -277,7 +326,7 @@ impl Call {
         if self.outcome.is_some() {
             return;
         }
-        // Older versions wrote 0 for a call that never ran.
+        // Earlier versions wrote 0 for a call that never ran.
         let has_run = self.running_since.is_some();
         outcome.duration_ms = outcome.duration_ms.filter(|it| has_run || *it > 0);
         if self.name.is_empty() {
@@ -301,8 +350,8 @@ impl Call {
     }
 }
 
-/// Arguments as a value, in excerpt.
-pub(crate) fn readable(arguments: &str, edge: usize) -> Option<Value> {
+/// Returns the excerpt of arguments given as JSON text; `None` if they cannot be parsed.
+pub(crate) fn input_excerpt(arguments: &str, edge: usize) -> Option<Value> {
     excerpt(&serde_json::from_str(arguments).ok()?, edge)
 }
 
@@ -312,7 +361,7 @@ pub(crate) fn json_body(value: &Value, edge: usize) -> Body {
     body
 }
 
-/// A text that is a JSON object or array, and nothing else.
+/// Parses a text that is exactly one JSON object or array.
 pub(crate) fn as_json(text: &str) -> Option<Value> {
     let text = text.trim();
     if !text.starts_with(['{', '[']) {

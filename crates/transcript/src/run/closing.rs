@@ -1,9 +1,9 @@
-//! The events that end whatever of a run is still open: every opened thing gets exactly one end.
+//! The events that end all that is open in a run: parts, calls, steps and the run get exactly one end.
 //!
-//! Used when a run is cancelled, when its agent dies, when the server stops or has crashed, and, to
-//! be sure, when it ends well. Always in the same order: parts, arguments, approvals, answers that
-//! were waited for, results in call order, steps, the cancellation, the run. An answer that nobody
-//! waits for may come after the run.
+//! Used when a run is cancelled, when its agent exits, when the server stops or has crashed, and as a
+//! safeguard when a run completes. The order is fixed: parts, arguments, approvals, awaited exchanges,
+//! results in call order, steps, the cancellation, the run. The reply of an asynchronous exchange may
+//! follow after the run.
 
 use crate::{
     Call, CancelReason, Decision, Direction, ErrorCode, ErrorInfo, Event, Exchange, ExchangeId,
@@ -13,52 +13,63 @@ use crate::{
 /// How a run ends.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ending {
+    /// The agent completed the run.
     Completed {
+        /// Usage and cost of the run.
         spent: Spent,
     },
-    /// The agent said that it failed, or it is gone.
+    /// The agent reported a failure or exited.
     Failed {
+        /// The reason.
         error: ErrorInfo,
+        /// Usage and cost of the run.
         spent: Spent,
     },
-    /// By a person.
+    /// A person cancelled the run.
     Cancelled {
+        /// Usage and cost of the run.
         spent: Spent,
     },
+    /// The run exceeded its time limit.
     TimedOut,
-    /// The server stopped, or it crashed and has started again.
+    /// The server stopped, or crashed and was restarted.
     Restarted,
-    /// It was still going on, somewhere else, in the session that was imported.
+    /// The run was open in an imported session.
     Imported,
 }
 
-/// What a whole run has used and cost, as its agent says at the end. What it does not say is the sum of
+/// Usage and cost of a whole run, as the agent reports them at its end. An absent field is the sum over
 /// the run's steps.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Spent {
+    /// Token counts.
     pub usage: Option<Usage>,
-    /// In US dollars.
+    /// Cost in US dollars.
     pub cost: Option<f64>,
 }
 
 impl Ending {
-    /// Well, and the steps say what was spent. So it is with those that follow.
+    /// Completed; usage is summed over the steps.
     pub fn completed() -> Self {
         Self::Completed { spent: Spent::default() }
     }
 
+    /// Cancelled; usage is summed over the steps.
     pub fn cancelled() -> Self {
         Self::Cancelled { spent: Spent::default() }
     }
 
+    /// Failed; usage is summed over the steps.
     pub fn failed(error: ErrorInfo) -> Self {
         Self::Failed { error, spent: Spent::default() }
     }
 
+    /// Returns whether a person cancelled the run.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Cancelled { .. })
     }
 
+    /// Returns the status that the run gets.
     pub fn status(&self) -> RunStatus {
         match self {
             Self::Completed { .. } => RunStatus::Completed,
@@ -136,8 +147,7 @@ impl Ending {
     }
 }
 
-/// Everything that is left to say about `answer` when it ends like this at `now`. Nothing, if it
-/// has ended already.
+/// Returns the events that end a run at `now`. Empty if it has ended.
 pub fn close(answer: &RunMessage, ending: &Ending, now: Millis) -> Vec<Event> {
     if !answer.is_open() {
         return Vec::new();
@@ -167,9 +177,9 @@ pub fn close(answer: &RunMessage, ending: &Ending, now: Millis) -> Vec<Event> {
     events
 }
 
-/// What is left to say when the server stops while the run does nothing but wait for a person or for
-/// a client's tools: calls that run here are interrupted, those that wait go on waiting, and the run stays open. None if there is
-/// more to the run than that, so that it has to be closed.
+/// Returns the events that pause a run when the server stops at `now`, if the run only waits for a person
+/// or for a client's tools: running calls are interrupted, waiting ones and the run stay open. Returns
+/// `None` if the run does more than wait, so that it has to be closed.
 pub fn pause(answer: &RunMessage, now: Millis) -> Option<Vec<Event>> {
     let mut open_calls = answer.calls().filter(|call| call.is_open());
     let waits = answer.calls().any(|call| call.waits_for_approval() || call.waits_for_client());
@@ -205,7 +215,7 @@ fn close_part(kind: &PartKind, parent_call_id: Option<crate::CallId>) -> Option<
     }
 }
 
-/// Arguments that broke off are kept as far as they came, and never run.
+/// Ends arguments that broke off; the received part is kept but never run.
 fn close_arguments(call: &Call) -> Event {
     Event::ToolArgumentsDone {
         call_id: call.id.clone(),
@@ -234,7 +244,7 @@ fn awaited_exchanges(answer: &RunMessage) -> impl Iterator<Item = &Exchange> {
     answer.exchanges().filter(is_awaited)
 }
 
-/// Nobody waits for the answer any more: the other side is told to stop.
+/// Ends an exchange whose reply is no longer awaited; the server stops the other side's run.
 fn close_exchange(exchange: &Exchange, ending: &Ending) -> Event {
     let Exchange { id, direction, agent, peer_session_id, peer_response_id, .. } = exchange;
     Event::AgentCallbackResult {
@@ -249,7 +259,7 @@ fn close_exchange(exchange: &Exchange, ending: &Ending) -> Event {
     }
 }
 
-/// The end of a question that no run waits for.
+/// Returns the end of an exchange that no run waits for.
 pub(crate) fn unanswered_exchange(id: ExchangeId, open: OpenExchange, ending: &Ending) -> Event {
     Event::AgentCallbackResult {
         exchange_id: id,

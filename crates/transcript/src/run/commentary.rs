@@ -1,11 +1,10 @@
-//! Which call a text belongs to, if any.
+//! Assignment of texts to calls: which text is the commentary of a call, and which is final.
 //!
-//! Text belongs to the step it came in and is undecided while that step is open. A call takes the
-//! text before it, since the call before that one, as its commentary. A step that ends without a
-//! call makes its text final. Text after the last call of a step is carried into the next step and
-//! decided there, or becomes final with the run. A run that ends without final text has its last words
-//! as its answer: texts that led to no call, and the texts of the last step that has any. What a
-//! sub-agent says is decided among its own steps and calls: each parent call is a scope of its own.
+//! A text belongs to its step and is undecided while the step is open. A call takes the texts since the
+//! call before as its commentary. A step that ends without a call makes its texts final. Texts after the
+//! last call of a step are carried into the next step and decided there, or become final with the run.
+//! If a run ends without final text, its last texts become final: those without a call, and those of the
+//! last step that has any. Each sub-agent's call is a separate scope with its own steps and texts.
 
 use std::collections::HashMap;
 
@@ -13,19 +12,22 @@ use super::call::as_json;
 use super::reducer::{PartRange, union};
 use crate::{CallId, Millis, PartKind, Phase, RunMessage, Text, TextRole};
 
+/// The state of the assignment for the run itself and for each sub-agent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Scopes {
     outer: Scope,
     nested: HashMap<CallId, Scope>,
 }
 
+/// The steps and texts of the run itself or of one sub-agent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Scope {
-    /// Into the answer's steps.
+    /// Index into [`RunMessage::steps`].
     pub(crate) open_step: Option<usize>,
+    /// Index into [`RunMessage::steps`].
     pub(crate) last_step: Option<usize>,
     step_has_calls: bool,
-    /// Texts that the next call would take.
+    /// Indexes of the texts that the next call takes.
     pub(crate) pending: Vec<usize>,
 }
 
@@ -40,7 +42,7 @@ impl Scopes {
         }
     }
 
-    /// Steps that have begun and not ended, with the call they are nested under; inner ones first.
+    /// Returns the open steps with the sub-agent's call that they belong to; inner ones first.
     pub(crate) fn open_steps(&self) -> Vec<(Option<&CallId>, usize)> {
         let nested = self.nested.iter().map(|(call, scope)| (Some(call), scope));
         let mut open: Vec<_> = nested
@@ -61,7 +63,7 @@ impl Scope {
 }
 
 impl RunMessage {
-    /// Gives the pending texts of that scope to a call that begins now.
+    /// Assigns the pending texts of the scope to a call that starts.
     pub(crate) fn take_commentary(
         &mut self,
         call: &CallId,
@@ -88,7 +90,7 @@ impl RunMessage {
         touched
     }
 
-    /// At the end of the run there is no next call.
+    /// Decides all pending texts at the end of the run.
     pub(crate) fn decide_remaining(&mut self, at: Millis) -> PartRange {
         let mut scopes = std::mem::take(&mut self.index.scopes);
         let mut touched = 0..0;
@@ -101,18 +103,18 @@ impl RunMessage {
         union(touched, self.promote_last_texts(at))
     }
 
-    /// Makes the last words of every scope final that has no final text. Whatever call they led to, they
-    /// are not hidden with it.
+    /// Makes the last texts of every scope final that has no final text, even if they are commentary, so
+    /// that they are not hidden with their call.
     fn promote_last_texts(&mut self, at: Millis) -> PartRange {
-        let mut said: HashMap<Option<&CallId>, Vec<usize>> = HashMap::new();
+        let mut texts: HashMap<Option<&CallId>, Vec<usize>> = HashMap::new();
         for (idx, part) in self.parts.iter().enumerate() {
             // An open text counts even while it is empty: it may still grow.
             if part.kind.has_visible_text() || self.text_at(idx).is_some_and(|it| it.open) {
-                said.entry(part.parent.as_ref()).or_default().push(idx);
+                texts.entry(part.parent.as_ref()).or_default().push(idx);
             }
         }
         let last_texts: Vec<usize> =
-            said.into_values().flat_map(|texts| self.last_texts(texts)).collect();
+            texts.into_values().flat_map(|texts| self.last_texts(texts)).collect();
         let mut touched = 0..0;
         for idx in last_texts {
             touched = union(touched, self.withdraw(idx, TextRole::Final, at));
@@ -120,7 +122,7 @@ impl RunMessage {
         touched
     }
 
-    /// Texts of one scope that become final; none if one is final already.
+    /// Returns the texts of one scope that become final; none if a closed one is final already.
     fn last_texts(&self, mut texts: Vec<usize>) -> Vec<usize> {
         let role = |idx: usize| self.text_at(idx).map(|it| &it.role);
         let is_open = |idx: usize| self.text_at(idx).is_some_and(|it| it.open);
@@ -136,7 +138,8 @@ impl RunMessage {
         texts
     }
 
-    /// What only its provider calls commentary stays that, and waits for a call: the second value.
+    /// Makes undecided texts final. The second value holds the others, commentary by the provider's
+    /// phase, which stay pending for a call.
     fn make_final(&mut self, texts: Vec<usize>, at: Millis) -> (PartRange, Vec<usize>) {
         let (finals, kept): (Vec<_>, Vec<_>) = texts
             .into_iter()
@@ -150,7 +153,7 @@ impl RunMessage {
         }
     }
 
-    /// A text has closed: if the provider says what it is, that stands.
+    /// Decides a text that was closed, if it was discarded or its provider classified it.
     pub(crate) fn decide_closed_text(
         &mut self,
         idx: usize,
@@ -175,7 +178,7 @@ impl RunMessage {
         }
     }
 
-    /// Takes a text away from the call that has it, or would get it.
+    /// Gives a text another role, removing it from its call and from the pending texts.
     fn withdraw(&mut self, idx: usize, role: TextRole, at: Millis) -> PartRange {
         let parent = self.parts[idx].parent.clone();
         self.index.scopes.of(parent.as_ref()).pending.retain(|&it| it != idx);
@@ -205,7 +208,7 @@ impl RunMessage {
         }
     }
 
-    /// A closed text that is JSON may be a call's arguments that slipped into the text.
+    /// Marks a closed text as leaked if it equals the arguments of a call.
     fn mark_leaked_text(&mut self, idx: usize) {
         let Some(value) = self.text_at(idx).and_then(|text| as_json(&text.text)) else { return };
         let leaked = self.calls().any(|call| call.arguments_are(&value));
@@ -215,7 +218,8 @@ impl RunMessage {
         }
     }
 
-    /// The same, seen from the call. Texts that are JSON are rare, so this looks at few.
+    /// Marks the texts that equal the arguments of a call as leaked. Only texts that are JSON are compared,
+    /// which are rare.
     pub(crate) fn mark_leaked_arguments(&mut self, arguments: &str) -> PartRange {
         if self.index.json_texts.is_empty() {
             return 0..0;

@@ -2,25 +2,23 @@
 
 use crate::{Decision, ErrorCode, Event, Executor, RunMessage};
 
-/// The record to write before `event`, if `event` speaks of something that never began. Not every
-/// program says when a text starts, and some give it whole.
-pub fn implied_start(answer: &RunMessage, event: &Event) -> Option<Event> {
+/// Returns the start to write before `event`, if its part or call was never started. Not every program
+/// reports the start of a text.
+pub fn implied_start(run: &RunMessage, event: &Event) -> Option<Event> {
     match event {
         Event::TextDelta { part_id, parent_call_id, .. }
-        | Event::TextDone { part_id, parent_call_id, .. } => {
-            (!answer.knows_text(part_id)).then(|| Event::TextStart {
+        | Event::TextDone { part_id, parent_call_id, .. } => (!run.has_text(part_id)).then(|| {
+            Event::TextStart { part_id: part_id.clone(), parent_call_id: parent_call_id.clone() }
+        }),
+        Event::ThinkingDelta { part_id, parent_call_id, .. }
+        | Event::ThinkingDone { part_id, parent_call_id, .. } => {
+            (!run.has_thinking(part_id)).then(|| Event::ThinkingStart {
                 part_id: part_id.clone(),
                 parent_call_id: parent_call_id.clone(),
             })
         }
-        Event::ThinkingDelta { part_id, parent_call_id, .. }
-        | Event::ThinkingDone { part_id, parent_call_id, .. } => (!answer.knows_thinking(part_id))
-            .then(|| Event::ThinkingStart {
-                part_id: part_id.clone(),
-                parent_call_id: parent_call_id.clone(),
-            }),
         Event::ToolArgumentsDelta { call_id, .. } | Event::ToolOutputDelta { call_id, .. } => {
-            answer.call(call_id).is_none().then(|| Event::ToolCallStart {
+            run.call(call_id).is_none().then(|| Event::ToolCallStart {
                 call_id: call_id.clone(),
                 provider_call_id: None,
                 tool_name: String::new(),
@@ -33,12 +31,13 @@ pub fn implied_start(answer: &RunMessage, event: &Event) -> Option<Event> {
     }
 }
 
-/// Puts the reason that `answer` knows into a result, before it is written.
-pub fn correct_result_code(answer: &RunMessage, event: &mut Event) {
+/// Sets the error code of a failed result by the decision about its call: denied, timed out or
+/// withdrawn. Other events stay as they are.
+pub fn correct_result_code(run: &RunMessage, event: &mut Event) {
     let Event::ToolResult { call_id, ok: false, error: Some(error), .. } = event else {
         return;
     };
-    let approval = answer.call(call_id).and_then(|it| it.approval.as_ref());
+    let approval = run.call(call_id).and_then(|it| it.approval.as_ref());
     match approval.and_then(|it| it.resolved.as_ref()).map(|it| it.decision) {
         Some(Decision::Rejected) => error.code = ErrorCode::ToolDenied,
         Some(Decision::TimedOut) => error.code = ErrorCode::ApprovalTimeout,

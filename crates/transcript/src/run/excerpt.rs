@@ -1,19 +1,18 @@
-//! A JSON value within bounds: long texts keep their beginning and their end, long lists their first
-//! entries.
+//! Excerpts of JSON values: long texts keep their beginning and end, long lists their first entries.
 //!
-//! With it the view of a call can be drawn however long its arguments or its result are. Whether there is
-//! one is a function of the value alone, also where everything is kept.
+//! A call is drawn from the excerpts of its arguments and result, so their size is bounded. Whether a
+//! value has an excerpt depends on the value alone, even in transcripts that keep everything.
 
 use serde_json::Value;
 
-/// How much of each text, and of each list, an excerpt keeps.
+/// Maximum [`weight`] of each text and each list in an excerpt.
 pub const EXCERPT_PIECE: usize = 64 * 1024;
-/// How much of that is the end of the text.
+/// Bytes at the end of a text that its excerpt keeps, out of [`EXCERPT_PIECE`].
 const EXCERPT_END: usize = 4 * 1024;
-/// A value of which more would be kept has none: it is not one that people read.
+/// Maximum weight of an excerpt; a value that would exceed it has no excerpt.
 const EXCERPT_MAX: usize = 1024 * 1024;
 
-/// How long a value is to read: the bytes of its texts and names, and one for everything in it.
+/// Returns the size of a value: the bytes of its texts and names, plus one per contained value.
 pub fn weight(value: &Value) -> usize {
     1 + match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
@@ -23,7 +22,8 @@ pub fn weight(value: &Value) -> usize {
     }
 }
 
-/// `edge` is what the transcript keeps of other long texts; `usize::MAX` keeps everything.
+/// Returns the excerpt of a value. `edge` is the number of bytes that the transcript keeps of each end of
+/// a body; `usize::MAX` keeps the value whole.
 pub(crate) fn excerpt(value: &Value, edge: usize) -> Option<Value> {
     let cut = (weight(value) > EXCERPT_PIECE).then(|| cut(value));
     if cut.as_ref().is_some_and(|it| weight(it) > EXCERPT_MAX) {
@@ -32,7 +32,7 @@ pub(crate) fn excerpt(value: &Value, edge: usize) -> Option<Value> {
     Some(cut.filter(|_| edge < usize::MAX).unwrap_or_else(|| value.clone()))
 }
 
-/// What is cut stays longer than [`EXCERPT_PIECE`], or as long, so that its length tells.
+/// Cuts long texts and lists to at least [`EXCERPT_PIECE`], so that the length shows that they were cut.
 fn cut(value: &Value) -> Value {
     match value {
         Value::String(text) => cut_text(text).into(),
@@ -50,7 +50,7 @@ fn cut(value: &Value) -> Value {
     }
 }
 
-/// One that is hardly longer than the bound stays whole: its ends would overlap.
+/// Cuts a text. One that is barely longer than the bound stays whole, because its ends would overlap.
 fn cut_text(text: &str) -> String {
     const LONGEST_CHAR: usize = 4;
     if text.len() <= EXCERPT_PIECE + 2 * LONGEST_CHAR {

@@ -1,4 +1,4 @@
-//! The message model: what a reader sees, as data. Filled in by the reducer, see `transcript.rs`.
+//! The model of an assistant message. The reducer in `reducer.rs` builds it.
 
 use std::ops::Add;
 
@@ -10,84 +10,120 @@ use crate::{
     SteerState, Trigger, Usage,
 };
 
-/// One run of an agent. A function of its own run's records and of nothing else.
+/// The assistant message of one run. It depends on the records of that run alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunMessage {
+    /// Id of the run.
     pub id: ResponseId,
+    /// Id of the agent.
     pub agent: String,
+    /// Model that the agent uses.
     pub model: Option<String>,
+    /// Why the run started.
     pub trigger: Trigger,
+    /// Exchange that the run answers.
     pub exchange_id: Option<ExchangeId>,
+    /// Time at which the run started.
     pub started_at: Millis,
-    /// Everything in the order it began.
+    /// All parts in the order in which they started.
     pub parts: Vec<Part>,
+    /// All steps in the order in which they started.
     pub steps: Vec<Step>,
-    /// Why it went on after a step, and at last why it stopped.
+    /// Decisions after each step whether the agent continues.
     pub continuations: Vec<Continuation>,
-    /// Somebody asked to stop, and when.
+    /// Who asked to stop the run, and when.
     pub cancel_requested: Option<(String, Millis)>,
+    /// Why the run was interrupted.
     pub cancelled: Option<CancelReason>,
+    /// Position in milliseconds at which audio output was cut.
     pub audio_truncated_at_ms: Option<u64>,
+    /// The end of the run; `None` while it is open.
     pub finish: Option<Finish>,
     pub(crate) index: super::parts::PartIndex,
     pub(crate) tally: super::tally::Tally,
 }
 
+/// A model call within a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
+    /// Number of the step, from 0, among those under the same parent.
     pub index: u32,
+    /// Call of the sub-agent that made the step.
     pub parent: Option<CallId>,
+    /// Time at which the step started.
     pub started_at: Millis,
+    /// The end of the step; `None` while it is open.
     pub finished: Option<StepFinished>,
 }
 
+/// The end of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepFinished {
+    /// Time of the end.
     pub at: Millis,
+    /// The provider's reason.
     pub reason: String,
+    /// Token counts of the step.
     pub usage: Option<Usage>,
+    /// Cost of the step in US dollars.
     pub cost: Option<f64>,
 }
 
+/// A decision whether the agent continues after a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Continuation {
+    /// Time of the decision.
     pub at: Millis,
-    /// How many steps the run had begun by itself.
+    /// Number of steps that the run had started, without those of sub-agents.
     pub n_steps: usize,
+    /// Whether the agent continues.
     pub should_continue: bool,
+    /// Why the agent continues or stops.
     pub stop_reason: String,
+    /// The rule that decided.
     pub resolved_by: String,
+    /// Findings that led to the decision.
     pub evaluations: Vec<Evaluation>,
 }
 
+/// The end of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finish {
+    /// Time of the end.
     pub at: Millis,
+    /// How the run ended.
     pub status: RunStatus,
+    /// The error of a failed run.
     pub error: Option<ErrorInfo>,
+    /// Token counts of the run.
     pub usage: Option<Usage>,
+    /// Cost of the run in US dollars.
     pub cost: Option<f64>,
-    /// None where it is not known.
+    /// Duration in milliseconds; `None` if it was not measured.
     pub duration_ms: Option<u64>,
 }
 
+/// A part of an assistant message: a text, a thinking block, a call, or something else in the same place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
+    /// Time at which the part started.
     pub started_at: Millis,
-    /// The record that it begins with, and the one that changed it last.
+    /// The record that started the part.
     pub first: Seq,
+    /// The record that changed the part last.
     pub changed: Seq,
-    /// The call of a sub-agent that this happened under.
+    /// Call of the sub-agent that this happened under.
     pub parent: Option<CallId>,
-    /// Into [`RunMessage::steps`]; none before the first.
+    /// Index into [`RunMessage::steps`]; `None` before the first step.
     pub step: Option<usize>,
+    /// The content.
     pub kind: PartKind,
-    /// What others wrote down about it and nothing here reads, in the AI SDK's words.
+    /// Fields of an imported part that Callboard does not interpret, in the form of the AI SDK.
     pub extras: Map<String, Value>,
 }
 
 impl Part {
-    /// Its own, or its call's.
+    /// Returns the id of a text, a thinking block or a call.
     pub fn id(&self) -> Option<&str> {
         match &self.kind {
             PartKind::Text(text) => Some(text.id.as_str()),
@@ -99,43 +135,53 @@ impl Part {
             | PartKind::Unrecognized { .. } => None,
         }
     }
-}
 
-impl Part {
-    /// More may come of it.
+    /// Returns whether the part may still change.
     pub fn is_open(&self) -> bool {
         match &self.kind {
             PartKind::Text(text) => text.open,
             PartKind::Thinking(thinking) => thinking.open,
             PartKind::Call(call) => call.is_open(),
-            // The last unrecognized part of an answer stands for all that follow.
+            // The last unrecognized part of a message also counts later lines.
             PartKind::Steered(_) | PartKind::Exchange(_) | PartKind::Unrecognized { .. } => true,
             PartKind::Notice { .. } => false,
         }
     }
 }
 
+/// The content of a part.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PartKind {
+    /// A text.
     Text(Text),
+    /// A thinking block.
     Thinking(Thinking),
+    /// A tool call.
     Call(Box<Call>),
+    /// A message that was given to the run while it was active.
     Steered(Steered),
+    /// A message to or from another agent.
     Exchange(Box<Exchange>),
+    /// A message of Callboard to the reader.
     Notice {
+        /// Severity.
         level: Level,
+        /// The text.
         text: String,
     },
-    /// `lines`: how many it stands for; `raw` is the first of them.
+    /// Output that could not be interpreted.
     Unrecognized {
+        /// Where the output came from.
         source: String,
+        /// The first line.
         raw: String,
+        /// Number of lines that the part represents.
         lines: u64,
     },
 }
 
 impl PartKind {
-    /// Text that counts: neither blank, nor discarded, nor a call's arguments that leaked into the text.
+    /// Returns whether this is a text to show: neither blank, nor discarded, nor leaked arguments.
     pub fn has_visible_text(&self) -> bool {
         match self {
             Self::Text(text) => {
@@ -146,84 +192,117 @@ impl PartKind {
     }
 }
 
+/// A text of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Text {
+    /// Id of the part.
     pub id: PartId,
+    /// The text so far.
     pub text: String,
+    /// Whether the text may still grow.
     pub open: bool,
+    /// The provider's classification.
     pub phase: Option<Phase>,
+    /// The role of the text in the message.
     pub role: TextRole,
-    /// When its role was decided.
+    /// Time at which the role was decided.
     pub decided_at: Option<Millis>,
-    /// It is the JSON of a call's arguments that slipped into the text: kept, but never content.
+    /// Whether the text is the JSON of a call's arguments: kept, but never content.
     pub leaked: bool,
 }
 
+/// The role of a text in its message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TextRole {
-    /// Its step is still open.
+    /// Not decided, because the step is still open.
     Undecided,
-    /// The words that led to a call; to none, where only the provider says it is commentary.
+    /// Commentary.
     Commentary {
+        /// The call that the text explains; `None` if only the provider's phase makes it commentary.
         call: Option<CallId>,
     },
+    /// Part of the content.
     Final,
-    /// The provider started again.
+    /// Dropped, because the provider restarted.
     Discarded,
 }
 
+/// A thinking block.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Thinking {
+    /// Id of the part.
     pub id: PartId,
+    /// The text so far.
     pub text: String,
+    /// Whether the text may still grow.
     pub open: bool,
+    /// Time at which the block was closed.
     pub finished_at: Option<Millis>,
+    /// Whether it was dropped, because the provider restarted.
     pub discarded: bool,
 }
 
-/// A message that was put into this run while it was going on.
+/// A message that was given to the run while it was active.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Steered {
+    /// Id of the message.
     pub id: MessageId,
+    /// The text.
     pub text: String,
+    /// How far the message got.
     pub state: SteerState,
 }
 
+/// A message to or from another agent, with its reply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exchange {
+    /// Id of the exchange.
     pub id: ExchangeId,
+    /// Whether this session sent or received the message.
     pub direction: Direction,
-    /// The call that asks.
+    /// The call that sent the message.
     pub call_id: Option<CallId>,
+    /// Whether the sender waits for the reply.
     pub mode: ExchangeMode,
+    /// Id of the other agent.
     pub agent: String,
+    /// The other side's session.
     pub peer_session_id: Option<SessionId>,
+    /// The other side's run.
     pub peer_response_id: Option<ResponseId>,
+    /// The message.
     pub text: String,
-    /// As last heard; none until the other side has taken the message.
+    /// Progress on the other side, as last reported; `None` until it has accepted the message.
     pub state: Option<ExchangeState>,
+    /// The reply; `None` while the exchange is open.
     pub outcome: Option<ExchangeOutcome>,
 }
 
+/// The end of an exchange.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExchangeOutcome {
+    /// Time of the end.
     pub at: Millis,
+    /// Whether there is a reply.
     pub ok: bool,
+    /// The reply.
     pub result: Option<Value>,
+    /// Why there is no reply.
     pub error: Option<ErrorInfo>,
 }
 
 impl RunMessage {
-    /// The last word about whether it goes on.
+    /// Returns the last decision whether the agent continues.
     pub fn continuation(&self) -> Option<&Continuation> {
         self.continuations.last()
     }
 
+    /// Returns whether the run has not finished.
     pub fn is_open(&self) -> bool {
         self.finish.is_none()
     }
 
-    /// The final text alone: what came before calls is theirs, see [`RunMessage::commentary`].
+    /// Returns the final text, without the commentary of calls, see [`RunMessage::commentary`].
     pub fn content(&self) -> String {
         let finals = self.texts().filter(|(part, text)| {
             part.parent.is_none() && text.role == TextRole::Final && !text.leaked
@@ -231,7 +310,7 @@ impl RunMessage {
         join(finals.map(|(_, text)| text.text.as_str()))
     }
 
-    /// The words that led to a call, trimmed; none where there were none.
+    /// Returns the commentary of a call, trimmed; `None` if it has none.
     pub fn commentary(&self, call: &Call) -> Option<String> {
         let texts = call.commentary.iter().filter_map(|&idx| match &self.parts.get(idx)?.kind {
             PartKind::Text(text) if !text.leaked => Some(text.text.as_str()),
@@ -241,6 +320,7 @@ impl RunMessage {
         (!joined.is_empty()).then_some(joined)
     }
 
+    /// Iterates over all calls in the order in which they started.
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
         self.parts.iter().filter_map(|part| match &part.kind {
             PartKind::Call(call) => Some(&**call),
@@ -248,6 +328,7 @@ impl RunMessage {
         })
     }
 
+    /// Returns the call with this id.
     pub fn call(&self, id: &CallId) -> Option<&Call> {
         match &self.parts[self.call_index(id)?].kind {
             PartKind::Call(call) => Some(call),
@@ -255,10 +336,12 @@ impl RunMessage {
         }
     }
 
+    /// Returns whether the run has any exchanges.
     pub fn has_exchanges(&self) -> bool {
         !self.index.exchanges.is_empty()
     }
 
+    /// Iterates over all exchanges.
     pub fn exchanges(&self) -> impl Iterator<Item = &Exchange> {
         self.parts.iter().filter_map(|part| match &part.kind {
             PartKind::Exchange(exchange) => Some(&**exchange),
@@ -266,6 +349,7 @@ impl RunMessage {
         })
     }
 
+    /// Iterates over all texts and their parts.
     pub fn texts(&self) -> impl Iterator<Item = (&Part, &Text)> {
         self.parts.iter().filter_map(|part| match &part.kind {
             PartKind::Text(text) => Some((part, text)),
@@ -273,11 +357,12 @@ impl RunMessage {
         })
     }
 
+    /// Returns whether the run was interrupted.
     pub fn was_interrupted(&self) -> bool {
         self.cancelled.is_some()
     }
 
-    /// As the run said at its end; before that, and where it did not say, the sum of its steps.
+    /// Returns the token counts that the run reported at its end, or else the sum over its steps.
     pub fn usage(&self) -> Option<Usage> {
         let finished = self.finish.as_ref().and_then(|it| it.usage);
         finished.or_else(|| {
@@ -285,7 +370,7 @@ impl RunMessage {
         })
     }
 
-    /// In US dollars; known as [`RunMessage::usage`] is.
+    /// Returns the cost in US dollars that the run reported at its end, or else the sum over its steps.
     pub fn cost(&self) -> Option<f64> {
         let finished = self.finish.as_ref().and_then(|it| it.cost);
         finished.or_else(|| {
@@ -294,7 +379,7 @@ impl RunMessage {
     }
 }
 
-/// Texts of different parts that meet are joined by a blank line; blank ones add nothing.
+/// Joins texts with blank lines between them, leaving out blank texts.
 fn join<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     let mut joined = String::new();
     for text in texts.filter(|text| !text.trim().is_empty()) {

@@ -1,4 +1,4 @@
-//! Parts of an answer: found by their ids, or made in their place when first heard of.
+//! Parts of an assistant message: looked up by id, or created at the end when a record first names them.
 
 use std::collections::HashMap;
 
@@ -13,13 +13,14 @@ use crate::{
     TextRole, Thinking,
 };
 
-/// Unrecognized parts of one answer that are kept one by one. One more stands for all that follow.
+/// Number of unrecognized parts of one message that are kept individually. One more part counts the rest.
 pub const MAX_UNRECOGNIZED: usize = 50;
 
-/// The source of parts that an import keeps for its own format. They are content, and never folded.
+/// Source of parts that an import keeps in their own format. They are content, so
+/// [`MAX_UNRECOGNIZED`] does not apply to them.
 pub const FOREIGN_PART: &str = "part";
 
-/// Where things are, so that a record costs the same however long the answer is.
+/// Positions of parts by their ids, so that the cost of a record does not depend on the message's length.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PartIndex {
     texts: HashMap<PartId, usize>,
@@ -51,7 +52,7 @@ impl PartIndex {
         }
     }
 
-    /// How many bytes of each body's head and tail to keep.
+    /// Returns the number of bytes to keep of each end of a body.
     pub(crate) fn body_edge(&self) -> usize {
         self.body_edge
     }
@@ -74,7 +75,7 @@ impl RunMessage {
     }
 
     fn make_text(&mut self, id: &PartId, parent: Option<&CallId>, at: Millis) -> usize {
-        // After the end there is nothing left that could make it commentary.
+        // After the end of the run no call can make the text commentary.
         let late = self.finish.is_some();
         let text = Text {
             id: id.clone(),
@@ -136,7 +137,7 @@ impl RunMessage {
         touched
     }
 
-    /// A new call takes the text before it as its commentary.
+    /// Adds a call, which takes the text before it as its commentary.
     fn make_call(
         &mut self,
         id: &CallId,
@@ -158,15 +159,18 @@ impl RunMessage {
         }
     }
 
+    /// Returns the index of a call in [`RunMessage::parts`].
     pub fn call_index(&self, id: &CallId) -> Option<usize> {
         self.index.calls.get(id).copied()
     }
 
-    pub fn knows_text(&self, id: &PartId) -> bool {
+    /// Returns whether the text exists.
+    pub fn has_text(&self, id: &PartId) -> bool {
         self.index.texts.contains_key(id)
     }
 
-    pub fn knows_thinking(&self, id: &PartId) -> bool {
+    /// Returns whether the thinking block exists.
+    pub fn has_thinking(&self, id: &PartId) -> bool {
         self.index.thinkings.contains_key(id)
     }
 
@@ -179,7 +183,7 @@ impl RunMessage {
                 }
                 idx..idx + 1
             }
-            // It never got into the run.
+            // The message never reached the run.
             None if steered.state == SteerState::Returned => 0..0,
             None => {
                 let touched = self.push(PartKind::Steered(steered), None, at);
@@ -208,7 +212,7 @@ impl RunMessage {
         }
     }
 
-    /// Of an exchange that never began, or that has ended, nothing is to be told.
+    /// Updates an open exchange; ignores an unknown or ended one.
     pub(crate) fn exchange_progress(&mut self, id: &ExchangeId, state: ExchangeState) -> PartRange {
         let Some(idx) = self.index.exchanges.get(id).copied() else { return 0..0 };
         match &mut self.parts[idx].kind {
@@ -227,8 +231,8 @@ impl RunMessage {
         }
     }
 
-    /// Keeps the first ones one by one; the next stands for all that follow. So an answer stays small however
-    /// much its program prints that nobody can read.
+    /// Keeps the first [`MAX_UNRECOGNIZED`] parts individually and counts the rest in one part, so that a
+    /// message stays small even if its program prints a lot of unreadable output.
     pub(crate) fn unrecognized(&mut self, event: &Event, at: Millis) -> PartRange {
         let Some(kind) = standalone_part(event, at) else { return 0..0 };
         let PartKind::Unrecognized { source, lines: more, .. } = &kind else { return 0..0 };
@@ -272,12 +276,12 @@ impl Exchange {
             self.text = news.text;
         }
         self.state = self.state.or(news.state);
-        // The first outcome stands.
+        // The first outcome wins.
         self.outcome = self.outcome.take().or(news.outcome);
     }
 }
 
-/// What an event shows that needs no run to be shown in.
+/// Returns the part for an event that can also be shown outside a run.
 pub(crate) fn standalone_part(event: &Event, at: Millis) -> Option<PartKind> {
     match event {
         Event::Notice { level, text } => {

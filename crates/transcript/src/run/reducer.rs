@@ -1,13 +1,12 @@
-//! The reducer of one run: folds its records into an [`RunMessage`].
+//! The reducer of one run: folds its records into a [`RunMessage`].
 //!
-//! It never fails. A record about a part or call that never started makes it, in its place: one bad
-//! record must not break a page. Every text keeps the place of its first record, and no letter is
-//! lost. Finding and making parts is in `place.rs`, calls are in `call.rs`, and which call a text
-//! belongs to is decided in `commentary.rs`.
+//! It never fails: one bad record must not break a page. A record about an unknown part or call creates
+//! it. Every text keeps the position of its first record, and no text is lost. Parts are found and
+//! created in `parts.rs`, calls are in `call.rs`, and `commentary.rs` assigns texts to calls.
 
 use std::ops::Range;
 
-use super::call::{json_body, readable};
+use super::call::{input_excerpt, json_body};
 use super::excerpt::excerpt;
 use super::parts::PartIndex;
 use super::result_files::result_files;
@@ -18,7 +17,7 @@ use crate::{
     Step, StepFinished, Trigger, Validation,
 };
 
-/// The parts that a record touched; empty if only the answer's own fields changed.
+/// Indexes of the parts that a record touched; empty if only the message's own fields changed.
 pub(crate) type PartRange = Range<usize>;
 
 impl RunMessage {
@@ -42,7 +41,7 @@ impl RunMessage {
         }
     }
 
-    /// The answer that these records, all of one run, make.
+    /// Returns the message of these records, which all belong to the run `id`.
     pub fn replay<'a>(id: &ResponseId, records: impl IntoIterator<Item = &'a Record>) -> Self {
         let mut records = records.into_iter().peekable();
         let at = records.peek().map_or(Millis::default(), |it| it.at);
@@ -53,7 +52,7 @@ impl RunMessage {
         answer
     }
 
-    /// Takes in a record of this run, as the only way to change an answer.
+    /// Applies a record of this run and returns the indexes of the parts that it touched.
     pub fn apply(&mut self, record: &Record) -> Range<usize> {
         let Record { seq, at, .. } = *record;
         let mut touched = self.apply_event(&record.event, seq, at);
@@ -127,7 +126,7 @@ impl RunMessage {
                     error: error.clone(),
                     usage: *usage,
                     cost: *cost,
-                    // No run takes no time: older versions wrote 0 for what was not measured.
+                    // Earlier versions wrote 0 if the duration was not measured.
                     duration_ms: duration_ms.filter(|it| *it > 0),
                 });
                 self.decide_remaining(at)
@@ -221,7 +220,7 @@ impl RunMessage {
                     call.arguments = Body::keeping(edge);
                     call.arguments.push(arguments);
                     if call.edited.is_none() {
-                        call.input_value = readable(arguments, edge);
+                        call.input_value = input_excerpt(arguments, edge);
                     }
                     call.arguments_done = true;
                     call.arguments_incomplete = *incomplete;
@@ -236,11 +235,13 @@ impl RunMessage {
                 let leaked = self.mark_leaked_arguments(arguments);
                 union(touched, leaked)
             }
-            Event::ToolRunning { call_id } => self.call_mut(call_id, None, at, |call| call.run(at)),
+            Event::ToolRunning { call_id } => {
+                self.call_mut(call_id, None, at, |call| call.mark_running(at))
+            }
             Event::ToolApprovalRequested { call_id, options } => {
                 self.call_mut(call_id, None, at, |call| {
                     let options = Some(options.clone());
-                    call.wait(Approval { options, requested_at: at, resolved: None });
+                    call.request_approval(Approval { options, requested_at: at, resolved: None });
                 })
             }
             Event::ToolApprovalResolved {
@@ -329,7 +330,7 @@ impl RunMessage {
     }
 
     fn start_step(&mut self, index: u32, parent: Option<&CallId>, at: Millis) -> PartRange {
-        // A step that was never finished ends where the next one starts.
+        // An unfinished step ends where the next one starts.
         let touched = self.decide_step_end(parent, at);
         self.index.scopes.of(parent).start_step(self.steps.len());
         self.steps.push(Step { index, parent: parent.cloned(), started_at: at, finished: None });
@@ -346,7 +347,7 @@ impl RunMessage {
     }
 }
 
-/// The smallest range that covers both.
+/// Returns the smallest range that covers both.
 pub(crate) fn union(a: PartRange, b: PartRange) -> PartRange {
     match (a.is_empty(), b.is_empty()) {
         (true, _) => b,

@@ -1,10 +1,10 @@
-//! Files that a tool gave, pictures above all: named in its result as messages name theirs.
+//! Files in a tool's result, mostly pictures, in the form of a message's attachments.
 
 use serde_json::Value;
 
 use crate::Attachment;
 
-/// What stands under `files` in a result, as far as it names files: anybody may have written it.
+/// Returns the well-formed entries of `files` in a result. The result is untrusted.
 pub fn result_files(result: &Value) -> Vec<Attachment> {
     let named = result.get("files").and_then(Value::as_array).into_iter().flatten();
     let files = named.filter_map(|it| serde_json::from_value::<Attachment>(it.clone()).ok());
@@ -17,7 +17,6 @@ fn is_hash(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    //! Only what is a file counts.
 
     use serde_json::json;
 

@@ -1,16 +1,16 @@
-//! A tool call's result in one line, for a place that has no room for all of it.
+//! One-line summary of a call's result.
 
 use serde_json::{Map, Value};
 
 use crate::{Body, ErrorInfo, arguments_summary};
 
 const MAX_CHARS: usize = 120;
-/// Fields that hold what a tool has to say as text.
+/// Fields in which tools return text.
 const TEXTS: [&str; 4] = ["text", "content", "output", "stdout"];
 const EXIT_CODES: [&str; 2] = ["exitCode", "exit_code"];
 
-/// `Found 3 entities`, `12 lines`, `exit 1`, the line itself where there is only one, or why the call failed.
-/// Never empty, and never more than one line.
+/// Returns the summary: `Found 3 entities`, `12 lines`, `exit 1`, the only line, or the reason of a
+/// failure. Exactly one line, never empty.
 pub(crate) fn result_summary(
     result: Option<&Value>,
     error: Option<&ErrorInfo>,
@@ -20,27 +20,29 @@ pub(crate) fn result_summary(
     let exit_code = result.and_then(|it| EXIT_CODES.iter().find_map(|name| it.get(name)?.as_i64()));
     let failed_with = exit_code.filter(|it| *it != 0);
     if let Some(error) = error {
-        let why = first_line(&error.message);
-        return match (failed_with, why) {
-            (Some(code), Some(why)) if !says_code(&why, code) => format!("exit {code}: {why}"),
+        let reason = first_line(&error.message);
+        return match (failed_with, reason) {
+            (Some(code), Some(reason)) if !is_exit_code_message(&reason, code) => {
+                format!("exit {code}: {reason}")
+            }
             (Some(code), _) => format!("exit {code}"),
-            (None, why) => why.unwrap_or_else(|| "The call failed.".to_owned()),
+            (None, reason) => reason.unwrap_or_else(|| "The call failed.".to_owned()),
         };
     }
     if let Some(code) = failed_with {
         return format!("exit {code}");
     }
-    let printed = [stdout, stderr].into_iter().find(|it| !it.is_empty());
-    let said = match result {
+    let output = [stdout, stderr].into_iter().find(|it| !it.is_empty());
+    let summary = match result {
         Some(result) if exit_code.is_none() => summary_of(result),
         _ => None,
     };
-    let printed = || printed.and_then(|it| text_summary(it.head(), it.lines()));
-    said.or_else(printed).unwrap_or_else(|| "(no output)".to_owned())
+    let output = || output.and_then(|it| text_summary(it.head(), it.lines()));
+    summary.or_else(output).unwrap_or_else(|| "(no output)".to_owned())
 }
 
-/// Whether an error says nothing but that a command ended with this code.
-fn says_code(error: &str, code: i64) -> bool {
+/// Returns whether an error message only repeats the exit code.
+fn is_exit_code_message(error: &str, code: i64) -> bool {
     error.trim_end_matches('.').ends_with(&format!("exit code {code}"))
 }
 
@@ -54,7 +56,7 @@ fn summary_of(result: &Value) -> Option<String> {
     }
 }
 
-/// An object with one list is that list with remarks; one with a text is that text.
+/// Summarises an object by its only list, else by its text, else by its fields.
 fn object_summary(fields: &Map<String, Value>) -> Option<String> {
     let mut lists = fields.iter().filter_map(|(name, it)| Some((name, it.as_array()?)));
     if let (Some((name, items)), None) = (lists.next(), lists.next())
@@ -98,7 +100,7 @@ fn singular(name: &str) -> String {
     stem.unwrap_or(name).to_owned()
 }
 
-/// The first line that is not blank, cut where it is long.
+/// Returns the first line that is not blank, cut to [`MAX_CHARS`].
 fn first_line(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find(|it| !it.is_empty())?;
     Some(match line.char_indices().nth(MAX_CHARS) {
@@ -118,8 +120,8 @@ mod tests {
     fn check(result: Value, stdout: &str, summary: &str) {
         let mut printed = Body::default();
         printed.push(stdout);
-        let said = result_summary(Some(&result), None, &printed, &Body::default());
-        assert_eq!(said, summary, "{result}");
+        let found = result_summary(Some(&result), None, &printed, &Body::default());
+        assert_eq!(found, summary, "{result}");
     }
 
     #[test]
@@ -133,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_a_line_or_a_number_of_lines() {
+    fn text_is_one_line_or_a_line_count() {
         check(json!("done"), "", "done");
         check(json!("one\ntwo\n"), "", "2 lines");
         check(json!({"path": "a", "text": "one\ntwo\nthree", "lines": 3}), "", "3 lines");
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn says_how_a_command_ended_only_where_it_failed() {
+    fn exit_code_appears_only_on_failure() {
         check(json!({"exitCode": 1}), "one\ntwo\n", "exit 1");
         check(json!({"exitCode": 0}), "", "(no output)");
         check(json!(null), "", "(no output)");
@@ -158,16 +160,16 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_call_says_why() {
+    fn a_failed_call_gives_the_reason() {
         let error = ErrorInfo::new(ErrorCode::ToolError, "\nNo such file\nat line 3");
         let empty = Body::default();
-        let said = result_summary(None, Some(&error), &empty, &empty);
-        assert_eq!(said, "No such file");
+        let found = result_summary(None, Some(&error), &empty, &empty);
+        assert_eq!(found, "No such file");
         let code = json!({"exitCode": 2});
-        let said = result_summary(Some(&code), Some(&error), &empty, &empty);
-        assert_eq!(said, "exit 2: No such file");
+        let found = result_summary(Some(&code), Some(&error), &empty, &empty);
+        assert_eq!(found, "exit 2: No such file");
         let error = ErrorInfo::new(ErrorCode::ToolError, "The command ended with exit code 2.");
-        let said = result_summary(Some(&code), Some(&error), &empty, &empty);
-        assert_eq!(said, "exit 2");
+        let found = result_summary(Some(&code), Some(&error), &empty, &empty);
+        assert_eq!(found, "exit 2");
     }
 }

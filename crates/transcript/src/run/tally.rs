@@ -1,24 +1,26 @@
-//! How an answer stands, by what its parts are: counted when a part changes, so that nobody has to look
-//! through all of them, however many they have become.
+//! Index of a message's parts by their properties, updated when a part changes, so that queries do not
+//! scan all parts of a long message.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::{Call, CallState, Exchange, Part, PartKind, RunMessage, Text, TextRole};
 
-/// The parts of which something is true, by their index.
+/// The parts that have each [`Trait`], and the calls of each tool.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Tally {
     traits: Vec<Traits>,
     having: [BTreeSet<usize>; Trait::ALL.len()],
-    /// The names of calls, and for each of them where it stands.
+    /// Tool name of each part, empty if it is not a call.
     names: Vec<String>,
+    /// Indexes of the calls of each tool, ascending.
     named: HashMap<String, Vec<usize>>,
 }
 
-/// One bit for each trait.
+/// A set of traits: one bit for each.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Traits(u16);
 
+/// A property of a part.
 #[derive(Debug, Clone, Copy)]
 enum Trait {
     Call,
@@ -29,7 +31,7 @@ enum Trait {
     DeniedCall,
     InterruptedCall,
     OpenExchange,
-    /// It happened under no call; so did the texts below.
+    /// The part is not below a sub-agent's call. The traits of texts imply this.
     AtTop,
     LeakedText,
     UndecidedText,
@@ -85,7 +87,7 @@ impl Traits {
 }
 
 impl Tally {
-    /// Counts a part anew that may have changed.
+    /// Updates the index for a part that may have changed.
     pub(crate) fn note(&mut self, idx: usize, part: &Part, is_at_top: bool) {
         if self.traits.len() <= idx {
             self.traits.resize(idx + 1, Traits::default());
@@ -122,54 +124,61 @@ impl Tally {
 }
 
 impl RunMessage {
-    /// The call that a part happened under. One that came after the part is not believed.
+    /// Returns the index of the sub-agent's call that a part happened under. Ignores a call that started
+    /// after the part, which only a broken log contains.
     pub fn parent_of(&self, idx: usize) -> Option<usize> {
         let call = self.parts[idx].parent.as_ref()?;
         self.call_index(call).filter(|&it| it < idx)
     }
 
+    /// Returns the number of calls.
     pub fn n_calls(&self) -> usize {
         self.tally.having(Trait::Call).len()
     }
 
+    /// Returns the number of failed calls.
     pub fn n_failed(&self) -> usize {
         self.tally.having(Trait::FailedCall).len()
     }
 
+    /// Returns the number of denied calls.
     pub fn n_denied(&self) -> usize {
         self.tally.having(Trait::DeniedCall).len()
     }
 
+    /// Returns the number of interrupted calls.
     pub fn n_interrupted(&self) -> usize {
         self.tally.having(Trait::InterruptedCall).len()
     }
 
+    /// Iterates over the failed calls.
     pub fn failed_calls(&self) -> impl Iterator<Item = &Call> {
         self.tally.having(Trait::FailedCall).iter().filter_map(|&idx| self.call_at(idx))
     }
 
-    /// Those that wait for a person's decision.
+    /// Iterates over the calls that wait for a person's decision.
     pub fn waiting_calls(&self) -> impl Iterator<Item = &Call> {
         self.tally.having(Trait::WaitingCall).iter().filter_map(|&idx| self.call_at(idx))
     }
 
-    /// The call that started last and still runs.
+    /// Returns the last of the running calls.
     pub fn current_call(&self) -> Option<&Call> {
         self.call_at(*self.tally.having(Trait::RunningCall).last()?)
     }
 
+    /// Returns the last call without a result.
     pub fn last_open_call(&self) -> Option<&Call> {
         self.call_at(*self.tally.having(Trait::OpenCall).last()?)
     }
 
-    /// How many calls of the same name began before it.
+    /// Returns the number of earlier calls of the same tool.
     pub fn n_before(&self, call: &Call) -> usize {
         let places = self.tally.named.get(call.name.trim());
         let idx = self.call_index(&call.id);
         places.zip(idx).map_or(0, |(places, idx)| places.partition_point(|it| *it < idx))
     }
 
-    /// Questions to other agents that are not answered yet.
+    /// Iterates over the exchanges without a reply.
     pub fn open_exchanges(&self) -> impl Iterator<Item = &Exchange> {
         let open = self.tally.having(Trait::OpenExchange).iter();
         open.filter_map(|&idx| match &self.parts[idx].kind {
@@ -178,22 +187,22 @@ impl RunMessage {
         })
     }
 
-    /// What happened last under no call.
+    /// Returns the last part that is not below a sub-agent's call.
     pub fn last_top_level(&self) -> Option<&Part> {
         self.parts.get(*self.tally.having(Trait::AtTop).last()?)
     }
 
-    /// Under no call there is nothing but text that slipped in.
+    /// Returns whether all parts are leaked arguments, not counting those below a sub-agent's call.
     pub fn has_only_leaked(&self) -> bool {
         self.tally.having(Trait::AtTop).len() == self.tally.having(Trait::LeakedText).len()
     }
 
-    /// Under no call.
+    /// Returns whether there is a final text, not counting those below a sub-agent's call.
     pub fn has_final_text(&self) -> bool {
         !self.tally.having(Trait::FinalText).is_empty()
     }
 
-    /// Texts under no call of which it is open what they will be.
+    /// Iterates over the texts whose role is undecided, except those below a sub-agent's call.
     pub fn undecided_texts(&self) -> impl Iterator<Item = &Text> {
         let undecided = self.tally.having(Trait::UndecidedText).iter();
         undecided.filter_map(|&idx| match &self.parts[idx].kind {

@@ -1,61 +1,72 @@
-//! Messages that were said while a run was active and wait for their turn.
+//! The queue: messages that wait for the current run to end.
 
 use crate::{
     Attachment, ClientId, Event, MessageId, Millis, Record, SendMode, Sender, SentForm, Seq,
     SteerState,
 };
 
+/// The messages of a session that wait for the current run to end.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Queue {
-    /// In the order in which they will start.
+    /// The messages in the order in which they start.
     pub messages: Vec<QueuedMessage>,
 }
 
+/// A message in the queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueuedMessage {
+    /// Id of the message.
     pub id: MessageId,
-    /// The record that put it here.
+    /// The record that queued the message.
     pub seq: Seq,
+    /// The client's idempotency key.
     pub client_id: Option<ClientId>,
+    /// Time at which the message was queued.
     pub at: Millis,
+    /// The text.
     pub text: String,
+    /// Attached files.
     pub attachments: Vec<Attachment>,
-    /// [`SendMode::Steer`]: it is on its way into the run that is active.
+    /// How the message reaches the agent; [`SendMode::Steer`] while it is handed to the active run.
     pub mode: SendMode,
-    /// It does not start by itself until the queue is released.
+    /// Whether the message starts only after the queue is released.
     pub held: bool,
-    /// As the `queue_held` said that held it.
+    /// The reason in the `queue_held` record that holds the message.
     pub held_because: Option<String>,
-    /// An agent was to take it into its run and did not.
+    /// Whether the active run should have taken the message and did not.
     pub returned: bool,
+    /// The agent that sent the message; `None` for a person.
     pub from: Option<Sender>,
+    /// The form in which the client sent the message, if the other fields lose information.
     pub sent: Option<SentForm>,
 }
 
 impl QueuedMessage {
-    /// Whether a run that is under way can take it: its text is all there is to it. The rest
-    /// would be lost if the run gave it back. What another agent asks gets a run of its own, whose
-    /// answer is the answer.
+    /// Returns whether the active run can take the message: only a text from a person. Anything else
+    /// would be lost if the run returned the message. A message from another agent needs a run of its
+    /// own, because the run's result is the reply.
     pub fn is_steerable(&self) -> bool {
         self.attachments.is_empty() && self.sent.is_none() && self.from.is_none()
     }
 }
 
 impl Queue {
+    /// Returns the queued message with this id.
     pub fn get(&self, id: &MessageId) -> Option<&QueuedMessage> {
         self.messages.iter().find(|it| it.id == *id)
     }
 
-    /// The next to start: what is held is passed over.
+    /// Returns the message that starts next: the first that is not held.
     pub fn next(&self) -> Option<&QueuedMessage> {
         self.messages.iter().find(|it| !it.held)
     }
 
+    /// Returns whether any message is held.
     pub fn is_held(&self) -> bool {
         self.messages.iter().any(|it| it.held)
     }
 
-    /// Takes in one record; true if the queue is different now.
+    /// Applies one record. Returns whether the queue changed.
     pub fn apply(&mut self, record: &Record) -> bool {
         match &record.event {
             Event::MessageQueued {

@@ -1,5 +1,5 @@
-//! What is left to say of a session that comes from elsewhere, so that nothing in it starts, goes on or
-//! is waited for by itself: what it was doing, it was doing there.
+//! Quiescing an imported session: the records that end its open runs and exchanges and hold its queue,
+//! so that nothing in it starts or continues by itself.
 
 use crate::run::unanswered_exchange;
 use crate::{
@@ -7,36 +7,37 @@ use crate::{
     SessionId, SteerState, Steered, Transcript, close,
 };
 
-/// Why the queue of an imported session is held.
+/// The reason for holding the queue of an imported session.
 pub const IMPORTED: &str = "imported";
 
-/// The records that follow on those of a session, of the time of its last one. None, if nothing is open
-/// and nothing waits.
+/// Returns the records to append to an imported session, dated like its last record. Empty if nothing is
+/// open and no message waits.
 pub fn quiesce(records: &[Record]) -> Vec<Record> {
     let Some(Record { session_id, at, .. }) = records.last() else { return Vec::new() };
     let mut transcript = Transcript::whole();
     transcript.extend(records);
-    let mut rest = Rest { session: session_id, transcript, now: *at, said: Vec::new() };
-    rest.end_runs();
-    rest.end_exchanges();
-    rest.hold_what_waits();
-    rest.said
+    let mut quiescer = Quiescer { session: session_id, transcript, now: *at, added: Vec::new() };
+    quiescer.end_runs();
+    quiescer.end_exchanges();
+    quiescer.hold_queue();
+    quiescer.added
 }
 
-struct Rest<'a> {
+/// Collects the records that quiesce a session.
+struct Quiescer<'a> {
     session: &'a SessionId,
-    /// Of all that was said, here too.
+    /// Transcript of the given and the added records.
     transcript: Transcript,
     now: Millis,
-    said: Vec<Record>,
+    added: Vec<Record>,
 }
 
-impl Rest<'_> {
-    fn say(&mut self, run: Option<&ResponseId>, event: Event) {
+impl Quiescer<'_> {
+    fn append(&mut self, run: Option<&ResponseId>, event: Event) {
         let (seq, session) = (self.transcript.head.next(), self.session.clone());
         let record = Record::new(seq, self.now, session, run.cloned(), event);
         self.transcript.apply(&record);
-        self.said.push(record);
+        self.added.push(record);
     }
 
     fn end_runs(&mut self) {
@@ -45,10 +46,10 @@ impl Rest<'_> {
         for answer in open {
             self.return_messages(&answer);
             for event in close(&answer, &Ending::Imported, self.now) {
-                self.say(Some(&answer.id), event);
+                self.append(Some(&answer.id), event);
             }
         }
-        // In a broken log a run may begin again.
+        // In a broken log a finished run may have started again.
         if let Some(run) = self.transcript.summary.open_run.clone() {
             let status = RunStatus::Cancelled;
             let finish = Event::RunFinish {
@@ -58,21 +59,21 @@ impl Rest<'_> {
                 cost: None,
                 duration_ms: None,
             };
-            self.say(Some(&run), finish);
+            self.append(Some(&run), finish);
         }
     }
 
-    /// What was on its way into the run, or had arrived and was not seen, waits again.
+    /// Queues the steered messages again that the run has not taken or the model has not seen.
     fn return_messages(&mut self, answer: &RunMessage) {
         let queue = &self.transcript.queue;
-        let on_their_way = queue.messages.iter().filter(|it| it.mode == SendMode::Steer);
-        let on_their_way = on_their_way.map(|it| returned(&it.id, &it.text)).collect::<Vec<_>>();
-        for event in on_their_way {
-            self.say(Some(&answer.id), event);
+        let untaken = queue.messages.iter().filter(|it| it.mode == SendMode::Steer);
+        let untaken = untaken.map(|it| returned(&it.id, &it.text)).collect::<Vec<_>>();
+        for event in untaken {
+            self.append(Some(&answer.id), event);
         }
         for (position, steered) in (0..).zip(unseen(answer)) {
-            self.say(Some(&answer.id), returned(&steered.id, &steered.text));
-            let again = Event::MessageQueued {
+            self.append(Some(&answer.id), returned(&steered.id, &steered.text));
+            let requeued = Event::MessageQueued {
                 message_id: steered.id.clone(),
                 client_id: None,
                 text: steered.text.clone(),
@@ -83,22 +84,22 @@ impl Rest<'_> {
                 from: None,
                 sent: None,
             };
-            self.say(None, again);
+            self.append(None, requeued);
         }
     }
 
-    /// Those that no open run waits for.
+    /// Ends the exchanges that no open run waits for.
     fn end_exchanges(&mut self) {
         for (id, open) in self.transcript.summary.open_exchanges.clone() {
             let run = open.response_id.clone();
-            self.say(run.as_ref(), unanswered_exchange(id, open, &Ending::Imported));
+            self.append(run.as_ref(), unanswered_exchange(id, open, &Ending::Imported));
         }
     }
 
-    fn hold_what_waits(&mut self) {
+    fn hold_queue(&mut self) {
         let Transcript { summary, queue, .. } = &self.transcript;
         if summary.unanswered || queue.next().is_some() {
-            self.say(None, Event::QueueHeld { reason: Some(IMPORTED.to_owned()) });
+            self.append(None, Event::QueueHeld { reason: Some(IMPORTED.to_owned()) });
         }
     }
 }

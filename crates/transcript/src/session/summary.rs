@@ -1,6 +1,7 @@
-//! A session in one row: what the list shows, and what a starting server must look after.
+//! The summary of a session: the fields of the session list, and the open work that a starting server
+//! has to resume or end.
 //!
-//! Deltas never change it, so keeping it in the store costs nothing while a reply streams.
+//! Deltas never change a summary, so the store need not update it while a response streams.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,119 +13,142 @@ use crate::{
     Scope, Sender, SessionId, SteerState,
 };
 
+/// A session without its messages, as the store keeps it beside the log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Summary {
+    /// Id of the agent.
     pub agent: String,
-    /// As given; see [`Summary::title`] for what to show.
+    /// Title that a person gave; [`Summary::title`] returns the one to show.
     pub given_title: Option<String>,
+    /// Beginning of the first message, used as the title if none was given.
     pub first_words: Option<String>,
     /// The message that `first_words` is from.
     pub titled_by: Option<MessageId>,
-    /// The folder that the log names last, whether or not it is confirmed: see [`Summary::workspace`].
+    /// The folder that the log names last, confirmed or not; see [`Summary::workspace`].
     #[serde(rename = "workspace")]
     pub named_workspace: Option<String>,
-    /// A person of this server chose it. Logs of earlier versions do not say, so theirs is not confirmed.
+    /// Whether a user of this server chose the workspace. False for logs of earlier versions, which do
+    /// not record it.
     pub workspace_confirmed: bool,
+    /// Whether the session is archived.
     pub archived: bool,
+    /// Time at which the session was created.
     pub created_at: Millis,
+    /// Time of the last change to the conversation.
     pub updated_at: Millis,
+    /// Number of messages.
     pub message_count: u64,
-    /// The run that has begun and not finished.
+    /// The run that has started and not finished.
     pub open_run: Option<ResponseId>,
-    /// Calls of the open run that wait for a person.
+    /// Calls of the open run that wait for a person's decision.
     pub open_approvals: BTreeSet<CallId>,
     /// Session grants with their times; see [`crate::GrantScope`].
-    #[serde(deserialize_with = "granted")]
+    #[serde(deserialize_with = "deserialize_granted")]
     pub granted: BTreeMap<String, Millis>,
+    /// Whether the last run failed.
     pub last_run_failed: bool,
-    /// Messages that were accepted and wait for their run.
+    /// Number of messages in the queue.
     pub queued: u32,
-    /// The newest message has no run yet, and is to get one.
+    /// Whether the newest message needs a run that has not started.
     pub unanswered: bool,
-    /// The agent that the newest message is from; none if a person said it.
+    /// The agent that sent the newest message; `None` for a person.
     pub from: Option<Sender>,
+    /// Id of the newest message.
     pub newest_message: Option<MessageId>,
-    /// Tools that senders run themselves, by their message: the newest one, and those that wait.
+    /// Tools that senders run themselves, for the newest message and the queued ones.
     pub client_tools: BTreeMap<MessageId, Vec<ClientTool>>,
-    /// Questions to other agents that have no answer yet.
+    /// Exchanges that this session started and that have no reply yet.
     pub open_exchanges: BTreeMap<ExchangeId, OpenExchange>,
-    /// Of all runs that have said so.
+    /// Tokens of all runs that reported them.
     pub total_tokens: u64,
-    /// In US dollars, likewise.
+    /// Cost in US dollars of all runs that reported it.
     pub total_cost: f64,
-    /// Where the agent is a program: its own conversation, to go on with.
+    /// The conversation that the agent's program keeps, for resuming it.
     pub linked: Option<AgentLink>,
+    /// Record of failed attempts to resume the program's conversation.
     pub resuming: Resuming,
 }
 
-/// Whether a program goes on with its own conversation when it is started anew.
+/// Counts the runs in which a restarted program could not continue its own conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Resuming {
-    /// How many runs in a row it has ended, as a process, before it said anything.
+    /// Number of consecutive runs in which the program exited before its first step.
     pub failed: u32,
-    /// In the newest run.
+    /// Whether the newest run has started a step.
     has_spoken: bool,
-    /// The newest run came to its end, and did not just never begin.
+    /// Whether the newest run ended by itself, in contrast to never starting.
     has_ended: bool,
 }
 
-/// What the newest `agent_linked` says.
+/// The newest `agent_linked`: the conversation that the agent's program keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentLink {
+    /// The program's own id for its conversation.
     pub cli_session_id: String,
+    /// Version of the program.
     pub version: Option<String>,
-    /// The folder in which the program had the conversation.
+    /// Folder in which the program keeps the conversation.
     #[serde(default)]
     pub cwd: Option<String>,
 }
 
+/// An exchange that this session started and that has no reply yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenExchange {
-    /// The run that asked.
+    /// The run that sent the message.
     pub response_id: Option<ResponseId>,
-    /// Who was asked.
+    /// Id of the agent that received the message.
     pub agent: String,
+    /// Whether the run waits for the reply.
     pub mode: ExchangeMode,
-    /// As in [`Sender::depth`].
+    /// Nesting depth, see [`Sender::depth`].
     pub depth: u32,
+    /// The receiver's session.
     pub peer_session_id: Option<SessionId>,
+    /// Progress on the receiving side, as last reported.
     pub state: Option<ExchangeState>,
 }
 
+/// The state of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
+    /// No run is active.
     Idle,
+    /// A run is active.
     Running,
-    /// For a person's decision.
+    /// The active run waits for a person's decision.
     Waiting,
+    /// No run is active, and the last one failed.
     Failed,
 }
 
-/// An automatic title is at most this long; how much of it is seen is up to the page.
+/// Maximum length of an automatic title in characters.
 const TITLE_CHARS: usize = 200;
 
 impl Summary {
+    /// Returns the title to show: the given one, or the beginning of the first message.
     pub fn title(&self) -> &str {
         let title = self.given_title.as_deref().or(self.first_words.as_deref());
         title.unwrap_or("New session")
     }
 
-    /// The session's own workspace: one that a person of this server chose.
+    /// Returns the workspace, if a user of this server chose it.
     pub fn workspace(&self) -> Option<&str> {
         self.named_workspace.as_deref().filter(|_| self.workspace_confirmed)
     }
 
-    /// The workspace that an imported log names. It is not used until a person confirms it.
+    /// Returns the workspace that an imported log names. It is not used until a person confirms it.
     pub fn suggested_workspace(&self) -> Option<&str> {
         self.named_workspace.as_deref().filter(|_| !self.workspace_confirmed)
     }
 
+    /// Returns the state of the session.
     pub fn state(&self) -> SessionState {
         match (&self.open_run, self.open_approvals.is_empty()) {
             (Some(_), false) => SessionState::Waiting,
@@ -134,14 +158,14 @@ impl Summary {
         }
     }
 
-    /// What the sender of the newest message runs itself.
+    /// Returns the tools that the sender of the newest message runs itself.
     pub fn newest_client_tools(&self) -> &[ClientTool] {
         let newest = self.newest_message.as_ref();
         newest.and_then(|it| self.client_tools.get(it)).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Its run goes on only when a person has decided: about a call of its own, or of an agent that
-    /// it waits for.
+    /// Returns whether the active run needs a person's decision to continue: about a call of its own, or
+    /// of an agent whose reply it waits for.
     pub fn waits_for_person(&self) -> bool {
         let is_held_up = |it: &OpenExchange| {
             it.mode == ExchangeMode::Sync && it.state == Some(ExchangeState::AwaitingApproval)
@@ -150,9 +174,9 @@ impl Summary {
             && (!self.open_approvals.is_empty() || self.open_exchanges.values().any(is_held_up))
     }
 
-    /// Takes in one record; true if anything but the time of the last change is different now.
+    /// Applies one record. Returns whether anything but `updated_at` changed.
     ///
-    /// That time is about the conversation: renaming or archiving a session does not make it newer.
+    /// Renaming or archiving a session does not change `updated_at`.
     pub fn apply(&mut self, record: &Record) -> bool {
         let changed = self.apply_event(record);
         if changed && !matches!(record.event, Event::SessionUpdated { .. }) {
@@ -181,7 +205,7 @@ impl Summary {
                 self.created_at = record.at;
             }
             Event::SessionUpdated { agent, workspace, workspace_confirmed, title, archived } => {
-                // Another agent knows nothing of this one's conversation.
+                // Another agent cannot resume this one's conversation.
                 if agent.as_ref().is_some_and(|it| *it != self.agent) {
                     self.linked = None;
                     self.resuming = Resuming::default();
@@ -213,7 +237,7 @@ impl Summary {
             Event::GrantRevoked { scope: Scope::Session, covers, .. } => {
                 return self.granted.remove(covers).is_some();
             }
-            // The message that gave the title is superseded.
+            // The message that the title was taken from is superseded.
             Event::HistoryRewound { before_message_id, .. }
                 if self.titled_by.as_ref().is_some_and(|it| it.as_str() == before_message_id) =>
             {
@@ -334,7 +358,7 @@ impl Summary {
         else {
             return;
         };
-        // Programs find a conversation only in the folder in which they had it.
+        // A program finds its conversation only in the folder in which it was started.
         let is_elsewhere = |it: &AgentLink| it.cwd.as_ref().is_some_and(|cwd| cwd != workspace);
         if self.linked.as_ref().is_some_and(is_elsewhere) {
             self.linked = None;
@@ -357,15 +381,17 @@ impl Resuming {
     }
 }
 
-/// Also a list without times, as earlier versions have stored it.
-fn granted<'de, D: Deserializer<'de>>(given: D) -> Result<BTreeMap<String, Millis>, D::Error> {
+/// Deserializes grants; accepts the list without times that earlier versions stored.
+fn deserialize_granted<'de, D: Deserializer<'de>>(
+    stored: D,
+) -> Result<BTreeMap<String, Millis>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Stored {
         WithTimes(BTreeMap<String, Millis>),
         List(Vec<String>),
     }
-    Ok(match Stored::deserialize(given)? {
+    Ok(match Stored::deserialize(stored)? {
         Stored::WithTimes(granted) => granted,
         Stored::List(list) => list.into_iter().map(|it| (it, Millis::default())).collect(),
     })

@@ -1,8 +1,8 @@
 //! The reducer: folds a session's log into the messages that a reader sees.
 //!
-//! Live, reload, export, import and the history for a model all go through [`Transcript::apply`],
-//! so they cannot disagree. It never fails, it takes each record once, and it may be given the
-//! records of some messages only: a page of a long session is rebuilt from those alone.
+//! Live view, reload, export, import and the history for a model all use [`Transcript::apply`], so they
+//! cannot disagree. It never fails and applies each record once. It also works on the records of some
+//! messages only: a page of a long session is rebuilt from those alone.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,37 +13,47 @@ use crate::{
     BODY_EDGE, Content, Event, Message, Record, ResponseId, RunMessage, Seq, Summary, UserMessage,
 };
 
+/// A session's messages, queue and summary, built from its log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transcript {
+    /// The session without its messages.
     pub summary: Summary,
+    /// The messages in the order in which they started.
     pub messages: Vec<Message>,
+    /// The messages that wait for their run.
     pub queue: Queue,
-    /// The last record taken in.
+    /// Number of the last applied record.
     pub head: Seq,
     by_id: HashMap<String, usize>,
     body_edge: usize,
-    /// There are messages before these, which are not here.
+    /// Whether earlier messages of the session were dropped.
     is_cut: bool,
 }
 
-/// What one record did: what a live view has to draw again.
+/// The effect of one record: the parts of a live view that are out of date.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing that is shown.
+    /// Nothing visible changed.
     None,
-    /// The session's own fields: title, agent, state.
+    /// The session's own fields changed: title, agent, state.
     Session,
+    /// The queue changed.
     Queue,
+    /// A message was added.
     Added {
+        /// Index of the message.
         message: usize,
     },
-    /// Those parts may look different; also the message's own fields (state, usage, ...).
+    /// A message changed: some of its parts, or its own fields (state, usage, ...).
     Updated {
+        /// Index of the message.
         message: usize,
+        /// Indexes of the parts that may have changed.
         parts: Range<usize>,
     },
-    /// That message and all after it were superseded.
+    /// Messages were superseded.
     Rewound {
+        /// Index of the first superseded message; all later ones are superseded too.
         from: usize,
     },
 }
@@ -55,7 +65,7 @@ impl Default for Transcript {
 }
 
 impl Transcript {
-    /// A transcript that keeps bodies whole, for formats and exports.
+    /// Returns an empty transcript that keeps bodies whole, for formats and exports.
     pub fn whole() -> Self {
         Self::keeping(usize::MAX)
     }
@@ -72,29 +82,32 @@ impl Transcript {
         }
     }
 
+    /// Returns the transcript of these records.
     pub fn replay<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
         let mut transcript = Self::default();
         transcript.extend(records);
         transcript
     }
 
+    /// Applies records in order.
     pub fn extend<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) {
         for record in records {
             self.apply(record);
         }
     }
 
+    /// Returns the message with this [`Message::id`].
     pub fn message(&self, id: &str) -> Option<&Message> {
         self.messages.get(*self.by_id.get(id)?)
     }
 
-    /// Where a message stands in [`Transcript::messages`].
+    /// Returns the index of a message in [`Transcript::messages`].
     pub fn index_of(&self, id: &str) -> Option<usize> {
         self.by_id.get(id).copied()
     }
 
-    /// Forgets the first messages. From now on a run that is not known here is one of those that came before
-    /// them, unless it begins; none of its records makes a message.
+    /// Drops the first `n` messages. From now on, records of an unknown run are taken for records of a
+    /// dropped message and ignored, unless the run starts.
     pub fn drop_earlier(&mut self, n: usize) {
         self.is_cut = true;
         self.messages.drain(..n);
@@ -105,7 +118,7 @@ impl Transcript {
         });
     }
 
-    /// Marks messages as superseded, where the record that did it is not among those taken in.
+    /// Marks messages as superseded, for a transcript that lacks the `history_rewound` record.
     pub fn supersede<'a>(&mut self, ids: impl IntoIterator<Item = &'a str>) {
         for id in ids {
             if let Some(&idx) = self.by_id.get(id) {
@@ -114,6 +127,7 @@ impl Transcript {
         }
     }
 
+    /// Applies one record and returns its effect. A record that was applied before has none.
     pub fn apply(&mut self, record: &Record) -> Change {
         if record.seq <= self.head {
             return Change::None;
@@ -131,7 +145,7 @@ impl Transcript {
     fn apply_event(&mut self, record: &Record) -> Change {
         match &record.event {
             Event::UserMessage { message_id, client_id, role, text, attachments, from, sent } => {
-                let said = UserMessage {
+                let message = UserMessage {
                     id: message_id.clone(),
                     client_id: client_id.clone(),
                     role: *role,
@@ -140,48 +154,48 @@ impl Transcript {
                     from: from.clone(),
                     sent: sent.clone(),
                 };
-                self.add(record, Content::User(said))
+                self.add(record, Content::User(message))
             }
             Event::HistoryRewound { before_message_id, .. } => {
                 self.rewind(before_message_id, record)
             }
             event if event.is_session_event() => Change::None,
             event => match (&record.response_id, standalone_part(event, record.at)) {
-                (Some(id), _) => self.update_answer(id, record),
+                (Some(id), _) => self.update_run(id, record),
                 (None, Some(kind)) => self.add(record, Content::Aside(kind)),
                 (None, None) => Change::None,
             },
         }
     }
 
-    fn update_answer(&mut self, id: &ResponseId, record: &Record) -> Change {
+    fn update_run(&mut self, id: &ResponseId, record: &Record) -> Change {
         let known = self.by_id.get(id.as_str()).copied();
         let message = match known {
             Some(idx) => idx,
             None if self.is_cut && !matches!(record.event, Event::RunStart { .. }) => {
                 return Change::None;
             }
-            // Normally `run_start`; a broken log may begin anywhere.
+            // Normally `run_start`; in a broken log a run may start with any record.
             None => {
-                let answer = RunMessage::new(id.clone(), record.at, self.body_edge);
-                self.add(record, Content::Run(Box::new(answer)));
+                let run = RunMessage::new(id.clone(), record.at, self.body_edge);
+                self.add(record, Content::Run(Box::new(run)));
                 self.messages.len() - 1
             }
         };
-        let Some(Message { changed, content: Content::Run(answer), .. }) =
+        let Some(Message { changed, content: Content::Run(run), .. }) =
             self.messages.get_mut(message)
         else {
             return Change::None;
         };
         *changed = record.seq;
-        let parts = answer.apply(record);
+        let parts = run.apply(record);
         match known {
             Some(_) => Change::Updated { message, parts },
             None => Change::Added { message },
         }
     }
 
-    /// A second message under a known id is the same message.
+    /// Adds a message; ignores one whose id is known.
     fn add(&mut self, record: &Record, content: Content) -> Change {
         let message = Message {
             first: record.seq,
@@ -202,7 +216,7 @@ impl Transcript {
     fn rewind(&mut self, before: &str, record: &Record) -> Change {
         let from = match self.by_id.get(before) {
             Some(&from) => from,
-            // All that is here came after it.
+            // The message was dropped, so all that remain came after it.
             None if self.is_cut => 0,
             None => return Change::None,
         };

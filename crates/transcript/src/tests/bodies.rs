@@ -1,4 +1,4 @@
-//! A body is a function of its text, not of the pieces the text came in.
+//! A body depends on its text, not on the deltas in which the text arrived.
 
 use proptest::prelude::*;
 
@@ -39,7 +39,7 @@ fn short_texts_are_kept_whole_and_long_ones_counted() {
 
 proptest! {
     #[test]
-    fn a_replacement_is_as_if_it_had_come_at_once(text in "[aé\n]{0,60}", from in 0..70usize, more in "[bü\n]{0,30}") {
+    fn a_replacement_equals_writing_the_result(text in "[aé\n]{0,60}", from in 0..70usize, more in "[bü\n]{0,30}") {
         let mut cut = from.min(text.len());
         while !text.is_char_boundary(cut) {
             cut -= 1;
@@ -56,13 +56,13 @@ proptest! {
     }
 
     #[test]
-    fn a_replacement_does_not_depend_on_pieces(text in "[aé\n]{0,60}", pieces in 1..7usize, from in 0..70u64) {
-        let mut at_once = body_of(&[&text]);
+    fn a_replacement_does_not_depend_on_deltas(text in "[aé\n]{0,60}", pieces in 1..7usize, from in 0..70u64) {
+        let mut whole = body_of(&[&text]);
         let letters: Vec<char> = text.chars().collect();
         let chunks: Vec<String> = letters.chunks(pieces).map(String::from_iter).collect();
-        let mut in_pieces = body_of(&chunks.iter().map(String::as_str).collect::<Vec<_>>());
-        at_once.replace_from(from, "new");
-        in_pieces.replace_from(from, "new");
-        prop_assert_eq!(at_once, in_pieces);
+        let mut in_deltas = body_of(&chunks.iter().map(String::as_str).collect::<Vec<_>>());
+        whole.replace_from(from, "new");
+        in_deltas.replace_from(from, "new");
+        prop_assert_eq!(whole, in_deltas);
     }
 }

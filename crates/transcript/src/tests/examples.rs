@@ -1,4 +1,4 @@
-//! Small logs and what becomes of them, for reading. `UPDATE_EXPECT=1` fills in the right-hand sides.
+//! Small logs and their transcripts. `UPDATE_EXPECT=1` updates the expected values.
 
 use expect_test::{Expect, expect};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::*;
 
 #[test]
-fn text_before_a_call_is_its_commentary_and_text_after_it_the_answer() {
+fn text_before_a_call_is_commentary_and_after_it_final() {
     check(
         "
         run_start {'agent':'demo','trigger':'user'}
@@ -35,7 +35,7 @@ fn text_before_a_call_is_its_commentary_and_text_after_it_the_answer() {
 }
 
 #[test]
-fn with_several_calls_each_takes_the_text_since_the_call_before() {
+fn each_call_takes_the_text_since_the_call_before() {
     check(
         "
         step_start {'index':0}
@@ -70,7 +70,7 @@ fn with_several_calls_each_takes_the_text_since_the_call_before() {
 }
 
 #[test]
-fn a_run_without_final_text_has_its_last_words_as_its_answer() {
+fn without_final_text_the_last_texts_become_final() {
     let log = "
         step_start {'index':0}
         text_done {'partId':'p0','text':'First.'}
@@ -100,7 +100,7 @@ fn a_run_without_final_text_has_its_last_words_as_its_answer() {
 }
 
 #[test]
-fn text_is_undecided_while_its_step_is_open_and_kept_when_cancelled() {
+fn text_is_undecided_in_an_open_step_and_kept_on_cancel() {
     let open = "
         step_start {'index':0}
         text_delta {'partId':'p0','delta':'I was about to'}
@@ -131,7 +131,7 @@ fn text_is_undecided_while_its_step_is_open_and_kept_when_cancelled() {
 }
 
 #[test]
-fn a_provider_that_marks_phases_is_believed() {
+fn the_phase_of_a_provider_takes_precedence() {
     check(
         "
         step_start {'index':0}
@@ -157,7 +157,7 @@ fn a_provider_that_marks_phases_is_believed() {
 }
 
 #[test]
-fn what_a_sub_agent_says_is_neither_commentary_nor_answer_of_the_outer_message() {
+fn texts_of_a_sub_agent_stay_in_its_scope() {
     check(
         "
         step_start {'index':0}
@@ -186,7 +186,7 @@ fn what_a_sub_agent_says_is_neither_commentary_nor_answer_of_the_outer_message()
 }
 
 #[test]
-fn a_sub_agent_that_works_beside_others_keeps_its_words() {
+fn a_parallel_sub_agent_keeps_its_texts() {
     check(
         "
         step_start {'index':0}
@@ -224,7 +224,7 @@ fn output_merges_only_where_it_adjoins() {
 }
 
 #[test]
-fn arguments_that_slipped_into_the_text_are_marked_whichever_comes_first() {
+fn leaked_arguments_are_marked_in_either_order() {
     check(
         r#"
         step_start {'index':0}
@@ -249,7 +249,7 @@ fn arguments_that_slipped_into_the_text_are_marked_whichever_comes_first() {
 }
 
 #[test]
-fn approvals_lead_to_the_states_of_their_decision() {
+fn a_decision_sets_the_state_of_the_call() {
     for (decision, code, state) in [
         ("accepted", "tool_error", CallState::Failed),
         ("rejected", "tool_denied", CallState::Denied),
@@ -272,7 +272,7 @@ fn approvals_lead_to_the_states_of_their_decision() {
 }
 
 #[test]
-fn a_call_runs_from_when_somebody_agreed() {
+fn a_call_runs_only_after_its_approval() {
     let log = "
         tool_call_start {'callId':'c1','toolName':'shell','executor':'agent'}
         tool_arguments_done {'callId':'c1','arguments':'{}','validation':'not_required'}
@@ -297,7 +297,7 @@ fn a_call_runs_from_when_somebody_agreed() {
 }
 
 #[test]
-fn bad_data_gets_a_place_and_breaks_nothing() {
+fn records_without_a_start_create_their_part() {
     check(
         "
         tool_result {'callId':'c9','toolName':'','ok':true,'result':'an orphan'}
@@ -353,7 +353,7 @@ fn queued_messages_wait_in_their_order() {
     let waiting: Vec<_> =
         queue.messages.iter().map(|it| (it.text.as_str(), it.held, it.returned)).collect();
     assert_eq!(waiting, [("b", true, false), ("A", true, false), ("d", false, true)]);
-    assert_eq!(queue.next().map(|it| it.text.as_str()), Some("d"), "said after the stop");
+    assert_eq!(queue.next().map(|it| it.text.as_str()), Some("d"), "queued after the stop");
 }
 
 #[track_caller]
@@ -362,7 +362,7 @@ fn check(log: &str, expect: Expect) {
     expect.assert_eq(&transcript.messages.iter().map(sketch).collect::<String>());
 }
 
-/// A line per record: the type and the fields, with single quotes for legibility. All of run `r`.
+/// Parses a log of run `r`, one record per line: type and fields, with single quotes for legibility.
 pub(super) fn parse(log: &str) -> Vec<Record> {
     let lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
     (1..)
@@ -378,10 +378,10 @@ pub(super) fn parse(log: &str) -> Vec<Record> {
         .collect()
 }
 
-/// A message in a few words.
+/// Describes a message in a few lines.
 pub(super) fn sketch(message: &Message) -> String {
     let answer = match &message.content {
-        Content::User(said) => return format!("said {:?}\n", said.text),
+        Content::User(message) => return format!("said {:?}\n", message.text),
         Content::Aside(kind) => return format!("aside {kind:?}\n"),
         Content::Run(answer) => answer,
     };
@@ -423,22 +423,22 @@ fn sketch_part(answer: &RunMessage, kind: &PartKind) -> String {
 }
 
 #[test]
-fn a_message_that_was_written_anew_keeps_what_it_had_besides_its_words() {
+fn an_edited_message_keeps_its_other_parts() {
     let text = |it: &str| json!({ "type": "text", "text": it });
     let link = json!({ "type": "file", "mediaType": "image/png", "url": "https://example.com/" });
     let mut sent = SentForm { parts: vec![link.clone(), text("a"), text("b")], metadata: None };
     sent.replace_text("c");
     assert_eq!(sent.parts, [link.clone(), text("c")]);
-    let mut silent = SentForm { parts: vec![link.clone()], metadata: None };
-    silent.replace_text("c");
-    assert_eq!(silent.parts, [link, text("c")]);
+    let mut untexted = SentForm { parts: vec![link.clone()], metadata: None };
+    untexted.replace_text("c");
+    assert_eq!(untexted.parts, [link, text("c")]);
     let mut plain = SentForm { parts: Vec::new(), metadata: Some(json!(1)) };
     plain.replace_text("c");
     assert!(plain.parts.is_empty());
 }
 
 #[test]
-fn only_the_web_is_linked() {
+fn only_web_addresses_are_links() {
     let file = |url: &str| json!({ "type": "file", "mediaType": "a/b", "url": url });
     let urls = ["HTTPS://example.com", "javascript:alert(1)", "file:///etc/passwd", "data:,", "x"];
     let sent = SentForm { parts: urls.map(file).to_vec(), metadata: None };
@@ -446,7 +446,7 @@ fn only_the_web_is_linked() {
 }
 
 #[test]
-fn a_link_stays_beside_other_words_and_files() {
+fn a_link_survives_a_new_text_and_attachments() {
     let text = |it: &str| json!({ "type": "text", "text": it });
     let link = json!({ "type": "file", "mediaType": "image/png", "url": "https://example.com/" });
     let other = json!({ "type": "data-mood", "data": 1 });
@@ -461,7 +461,7 @@ fn a_link_stays_beside_other_words_and_files() {
 }
 
 #[test]
-fn only_what_is_all_text_can_be_put_into_a_run() {
+fn only_plain_text_messages_are_steerable() {
     let is_steerable = |more: &str| {
         let event = format!(r#"{{"type":"message_queued","messageId":"m","text":"a"{more}}}"#);
         let event = serde_json::from_str(&event).unwrap();

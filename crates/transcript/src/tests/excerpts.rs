@@ -1,4 +1,4 @@
-//! A value of any size, within bounds.
+//! Excerpts of values of any size.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::BODY_EDGE;
 use crate::run::excerpt::{EXCERPT_PIECE, excerpt, weight};
 
-/// Values whose texts and lists lie on both sides of the bound.
+/// Generates values whose texts and lists lie on both sides of the bound.
 fn values() -> impl Strategy<Value = Value> {
     let text = (any::<char>(), 0..3 * EXCERPT_PIECE)
         .prop_map(|(letter, bytes)| json!(letter.to_string().repeat(bytes / letter.len_utf8())));
@@ -26,7 +26,7 @@ fn values() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A cut text keeps both ends and is long enough to show that it was cut.
+/// Checks that a cut text keeps both ends and is long enough to show that it was cut.
 fn check(cut: &Value, whole: &Value) {
     match (cut, whole) {
         (Value::String(cut), Value::String(whole)) => {
@@ -52,7 +52,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn an_excerpt_has_both_ends_of_everything_long(value in values()) {
+    fn an_excerpt_keeps_both_ends_of_long_texts(value in values()) {
         let (cut, whole) = (excerpt(&value, BODY_EDGE), excerpt(&value, usize::MAX));
         prop_assert_eq!(cut.is_some(), whole.is_some(), "where everything is kept too");
         if let (Some(cut), Some(whole)) = (cut, whole) {
@@ -64,7 +64,7 @@ proptest! {
 }
 
 #[test]
-fn what_nobody_could_read_has_no_excerpt() {
+fn a_huge_value_has_no_excerpt() {
     let long = json!("a".repeat(EXCERPT_PIECE));
     let fields = |n| Value::Object((0..n).map(|it: i32| (it.to_string(), long.clone())).collect());
     assert!(excerpt(&fields(15), BODY_EDGE).is_some());

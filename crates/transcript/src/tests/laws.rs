@@ -1,4 +1,4 @@
-//! What holds for every log, however broken.
+//! Properties of every log, however broken.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -35,9 +35,9 @@ proptest! {
     }
 
     #[test]
-    fn no_letter_is_lost(log in any_log(60)) {
+    fn no_text_is_lost(log in any_log(60)) {
         let transcript = Transcript::replay(&log);
-        prop_assert_eq!(texts_shown(&transcript), texts_said(&log));
+        prop_assert_eq!(texts_shown(&transcript), texts_in_log(&log));
     }
 
     #[test]
@@ -52,7 +52,7 @@ proptest! {
     }
 
     #[test]
-    fn what_waits_for_a_person_does_not_run(log in any_log(60)) {
+    fn a_call_that_awaits_approval_does_not_run(log in any_log(60)) {
         for answer in Transcript::replay(&log).messages.iter().filter_map(Message::run) {
             for call in answer.calls().filter(|it| it.waits_for_approval()) {
                 prop_assert_eq!(call.running_since, None);
@@ -87,7 +87,7 @@ proptest! {
     }
 
     #[test]
-    fn merged_deltas_stand_for_their_parts(log in started_log(50)) {
+    fn merged_deltas_replace_the_merged_ones(log in started_log(50)) {
         let mut merged: Vec<Record> = Vec::new();
         for record in &log {
             if let Some(last) = merged.last_mut()
@@ -104,7 +104,7 @@ proptest! {
     }
 }
 
-/// What is counted is what a look through all parts finds.
+/// Checks that the index agrees with a scan of all parts.
 fn check_tally(answer: &RunMessage) {
     let ids = |calls: &mut dyn Iterator<Item = &Call>| -> Vec<CallId> {
         calls.map(|it| it.id.clone()).collect()
@@ -182,7 +182,7 @@ fn check_call(call: &Call) {
     }
 }
 
-/// What the change does not name looks as before.
+/// Checks that everything outside the change is equal.
 fn check_change_covers(before: &Transcript, after: &Transcript, change: &Change) {
     for (idx, message) in before.messages.iter().enumerate() {
         let now = &after.messages[idx];
@@ -202,9 +202,9 @@ fn check_change_covers(before: &Transcript, after: &Transcript, change: &Change)
 
 type Texts = BTreeMap<String, Vec<(String, String)>>;
 
-/// Each run's texts and thinkings in the order they began, with all their letters.
-fn texts_said(log: &[Record]) -> Texts {
-    let mut said = Texts::new();
+/// Returns each run's texts and thinking blocks in the order in which they started.
+fn texts_in_log(log: &[Record]) -> Texts {
+    let mut texts = Texts::new();
     for record in log {
         let Some(run) = &record.response_id else { continue };
         let (id, delta, done) = match &record.event {
@@ -222,7 +222,7 @@ fn texts_said(log: &[Record]) -> Texts {
             }
             _ => continue,
         };
-        let parts = said.entry(run.to_string()).or_default();
+        let parts = texts.entry(run.to_string()).or_default();
         if !parts.iter().any(|it| it.0 == id) {
             parts.push((id.clone(), String::new()));
         }
@@ -232,7 +232,7 @@ fn texts_said(log: &[Record]) -> Texts {
             None => part.1.push_str(delta),
         }
     }
-    said
+    texts
 }
 
 fn texts_shown(transcript: &Transcript) -> Texts {
@@ -248,8 +248,8 @@ fn texts_shown(transcript: &Transcript) -> Texts {
     texts.filter(|(_, parts)| !parts.is_empty()).collect()
 }
 
-/// Applies the closing events and checks that nothing is open, nothing was ended twice, and that
-/// they came in the promised order.
+/// Applies the closing events and checks their order, that nothing is open afterwards, and that nothing
+/// ended twice.
 fn check_closed(answer: &RunMessage, ending: &Ending, events: Vec<Event>) {
     let order = |event: &Event| match event {
         Event::TextDone { .. } | Event::ThinkingDone { .. } => 0,
@@ -260,7 +260,7 @@ fn check_closed(answer: &RunMessage, ending: &Ending, events: Vec<Event>) {
         Event::StepFinish { .. } => 5,
         Event::OutputCancelled { .. } => 6,
         Event::RunFinish { .. } => 7,
-        other => panic!("no way to end anything: {other:?}"),
+        other => panic!("not a closing event: {other:?}"),
     };
     assert!(events.is_sorted_by_key(order));
     let finishes = events.iter().filter(|it| matches!(it, Event::RunFinish { .. })).count();
@@ -283,7 +283,7 @@ fn check_closed(answer: &RunMessage, ending: &Ending, events: Vec<Event>) {
             }
             _ => None,
         });
-        assert!(withdrawn.eq(waiting.map(|it| &it.id)), "nobody is asked about it any more");
+        assert!(withdrawn.eq(waiting.map(|it| &it.id)), "open requests are withdrawn");
         let finished = events.iter().filter_map(|event| match event {
             Event::StepFinish { parent_call_id, .. } => Some(parent_call_id.as_ref()),
             _ => None,
@@ -303,14 +303,14 @@ fn check_closed(answer: &RunMessage, ending: &Ending, events: Vec<Event>) {
     if was_open {
         let finish = answer.finish.as_ref().unwrap();
         assert_eq!(finish.status, ending.status());
-        let told = match ending {
+        let reported = match ending {
             Ending::Completed { spent } => spent.cost,
             _ => None,
         };
-        assert_eq!(finish.cost, told.or(of_steps), "what the agent says, else what the steps say");
+        assert_eq!(finish.cost, reported.or(of_steps), "as reported, or the sum of the steps");
         assert!(answer.calls().all(|call| !call.is_open()));
         let is_awaited = |it: &Exchange| it.outcome.is_none() && it.mode == ExchangeMode::Sync;
-        assert!(!answer.exchanges().any(is_awaited), "nobody waits for an answer");
+        assert!(!answer.exchanges().any(is_awaited), "awaited exchanges are closed");
         assert!(answer.parts.iter().all(|part| match &part.kind {
             PartKind::Text(it) => !it.open && it.role != TextRole::Undecided,
             PartKind::Thinking(it) => !it.open,
@@ -321,7 +321,7 @@ fn check_closed(answer: &RunMessage, ending: &Ending, events: Vec<Event>) {
     assert_eq!(close(&answer, ending, Millis(0)), vec![]);
 }
 
-/// What a reader gets that does not ask for deltas: those of closed texts and arguments are left out.
+/// Returns the log as a reader without deltas gets it: without those of closed texts and arguments.
 fn without_covered_deltas(log: &[Record]) -> Vec<Record> {
     let mut closed_at = HashMap::new();
     for record in log {

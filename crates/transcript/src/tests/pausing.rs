@@ -1,4 +1,4 @@
-//! A run that only waits for a person, or for a client's tools, outlives its server; any other is closed.
+//! A run that only waits for a person or a client's tools stays open when the server stops.
 
 use proptest::prelude::*;
 
@@ -20,7 +20,7 @@ fn waiting(answer: &RunMessage) -> Vec<CallId> {
     answer.calls().filter(waits).map(|it| it.id.clone()).collect()
 }
 
-/// By us or by the agent, so that it stops with the server.
+/// Returns whether the server or the agent runs the call, so that it stops with the server.
 fn runs_here(call: &Call) -> bool {
     call.is_open() && call.running_since.is_some() && !call.waits_for_client()
 }
@@ -29,7 +29,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn a_paused_run_waits_and_does_nothing_else(log in any_log(60)) {
+    fn a_paused_run_only_waits(log in any_log(60)) {
         let transcript = Transcript::replay(&log);
         for answer in transcript.messages.iter().filter_map(Message::run) {
             let Some(events) = pause(answer, Millis(9)) else { continue };
@@ -41,12 +41,12 @@ proptest! {
             let ended = events.iter().filter_map(|it| match it {
                 Event::ToolResult { call_id, ok: false, .. } => Some(call_id.clone()),
                 Event::AgentCallbackResult { ok: false, .. } => None,
-                other => panic!("it goes on, so nothing else is said: {other:?}"),
+                other => panic!("unexpected event for an open run: {other:?}"),
             });
-            prop_assert!(ended.eq(ran), "what ran is interrupted");
+            prop_assert!(ended.eq(ran), "running calls are interrupted");
             let paused = apply(answer, &events);
             let is_awaited = |it: &Exchange| it.outcome.is_none() && it.mode == ExchangeMode::Sync;
-            prop_assert!(!paused.exchanges().any(is_awaited), "the call that waits for it is gone");
+            prop_assert!(!paused.exchanges().any(is_awaited), "awaited exchanges are closed");
             prop_assert!(paused.is_open() && paused.cancel_requested.is_none());
             let still: Vec<_> =
                 waiting(answer).into_iter().filter(|it| paused.call(it).unwrap().is_open()).collect();
@@ -54,13 +54,13 @@ proptest! {
             prop_assert!(!paused.calls().any(runs_here));
             prop_assert!(paused.calls().all(|it| !it.is_open() || it.arguments_done));
             let closing = close(&paused, &Ending::Restarted, Millis(9));
-            let speaks = |it: &Event| matches!(it, Event::TextDone { .. } | Event::ThinkingDone { .. });
-            prop_assert!(!closing.iter().any(speaks), "nothing was being said");
+            let closes_text = |it: &Event| matches!(it, Event::TextDone { .. } | Event::ThinkingDone { .. });
+            prop_assert!(!closing.iter().any(closes_text), "no text was open");
         }
     }
 }
 
-/// A step with a call that waits, then these lines.
+/// Pauses a run with a call that awaits approval, followed by these lines.
 fn pause_after(lines: &str) -> Option<Vec<Event>> {
     let log = parse(&format!(
         "
@@ -75,13 +75,13 @@ fn pause_after(lines: &str) -> Option<Vec<Event>> {
 }
 
 #[test]
-fn a_run_that_waits_is_left_as_it_is() {
+fn a_waiting_run_stays_unchanged() {
     assert_eq!(pause_after(""), Some(vec![]));
     assert_eq!(pause_after("step_finish {'index':0,'finishReason':'tool-calls'}"), Some(vec![]));
 }
 
 #[test]
-fn a_call_that_the_client_runs_goes_on() {
+fn a_call_that_the_client_runs_stays_open() {
     let client = "
         tool_call_start {'callId':'c','toolName':'pick','executor':'client'}
         tool_arguments_done {'callId':'c','arguments':'{}','validation':'not_required'}
@@ -89,11 +89,15 @@ fn a_call_that_the_client_runs_goes_on() {
     assert_eq!(pause_after(client), Some(vec![]));
     let resolved = "tool_approval_resolved {'callId':'a','decision':'rejected','by':'user'}
         tool_result {'callId':'a','toolName':'shell','ok':false}";
-    assert_eq!(pause_after(&format!("{client}\n{resolved}")), Some(vec![]), "also alone");
+    assert_eq!(
+        pause_after(&format!("{client}\n{resolved}")),
+        Some(vec![]),
+        "with no other open call"
+    );
 }
 
 #[test]
-fn a_call_that_runs_beside_it_is_interrupted() {
+fn a_running_call_is_interrupted() {
     let events = pause_after(
         "
         tool_call_start {'callId':'d','toolName':'time','executor':'server'}
@@ -110,11 +114,11 @@ fn a_call_that_runs_beside_it_is_interrupted() {
         panic!("one result: {events:?}");
     };
     assert_eq!((call_id.as_str(), &error.code), ("b", &ErrorCode::ToolInterrupted));
-    assert_eq!(*duration_ms, Some(100 - 11), "since it began");
+    assert_eq!(*duration_ms, Some(100 - 11), "counted from its start");
 }
 
 #[test]
-fn a_run_that_does_more_than_wait_is_closed() {
+fn a_run_that_does_more_than_wait_is_not_paused() {
     for lines in [
         "tool_approval_resolved {'callId':'a','decision':'accepted','by':'user'}",
         "tool_approval_resolved {'callId':'a','decision':'rejected','by':'user'}",

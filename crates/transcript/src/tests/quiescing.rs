@@ -1,12 +1,12 @@
-//! A session that was put to rest does nothing by itself, and has lost nothing.
+//! A quiesced session does nothing by itself and has lost nothing.
 
 use proptest::prelude::*;
 
 use crate::logs::{any_log, started_log};
 use crate::*;
 
-/// Everything that a task acts upon when it opens the session.
-fn check_at_rest(transcript: &Transcript) {
+/// Checks everything that a server acts upon when it opens the session.
+fn check_quiescent(transcript: &Transcript) {
     let Transcript { summary, queue, messages, .. } = transcript;
     assert_eq!(summary.open_run, None);
     assert!(!summary.unanswered);
@@ -17,28 +17,28 @@ fn check_at_rest(transcript: &Transcript) {
     }
 }
 
-fn rested(log: &[Record]) -> Transcript {
+fn quiesced(log: &[Record]) -> Transcript {
     let mut transcript = Transcript::replay(log);
-    let rest = quiesce(log);
-    transcript.extend(&rest);
-    assert_eq!(transcript.head.0, (log.len() + rest.len()) as u64, "they are numbered on");
-    check_at_rest(&transcript);
-    let whole: Vec<Record> = log.iter().chain(&rest).cloned().collect();
-    assert_eq!(quiesce(&whole), [], "once is enough");
+    let added = quiesce(log);
+    transcript.extend(&added);
+    assert_eq!(transcript.head.0, (log.len() + added.len()) as u64, "numbers continue");
+    check_quiescent(&transcript);
+    let whole: Vec<Record> = log.iter().chain(&added).cloned().collect();
+    assert_eq!(quiesce(&whole), [], "quiescing again adds nothing");
     transcript
 }
 
-/// Nothing that was said or waits is gone, and nothing is said anew.
+/// Checks that no message is lost or added.
 fn check_nothing_lost(log: &[Record]) {
-    let (before, after) = (Transcript::replay(log), rested(log));
+    let (before, after) = (Transcript::replay(log), quiesced(log));
     let ids = |it: &Transcript| it.messages.iter().map(Message::id).collect::<Vec<_>>();
     assert_eq!(ids(&after), ids(&before));
     let answers = || after.messages.iter().filter_map(Message::run);
     assert!(!answers().flat_map(RunMessage::calls).any(Call::is_open));
     for queued in &before.queue.messages {
-        let now = after.queue.get(&queued.id).expect("it waits on");
+        let now = after.queue.get(&queued.id).expect("the message is still queued");
         assert!(now.held);
-        assert_eq!(now.mode, SendMode::Queue, "no run is there to be steered");
+        assert_eq!(now.mode, SendMode::Queue, "there is no run to steer");
     }
 }
 
@@ -46,14 +46,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn any_log_comes_to_rest(log in any_log(60)) {
-        rested(&log);
+    fn any_log_can_be_quiesced(log in any_log(60)) {
+        quiesced(&log);
     }
 
     #[test]
-    fn every_beginning_of_a_log_comes_to_rest(log in started_log(12)) {
+    fn every_prefix_of_a_log_can_be_quiesced(log in started_log(12)) {
         for end in 0..=log.len() {
-            rested(&log[..end]);
+            quiesced(&log[..end]);
         }
     }
 }
@@ -77,7 +77,7 @@ const BUSY: &str = r#"
 "#;
 
 #[test]
-fn every_beginning_of_a_busy_session_loses_nothing() {
+fn no_prefix_of_a_busy_session_loses_messages() {
     let lines = BUSY.lines().map(str::trim).filter(|line| !line.is_empty());
     let record = |(seq, line): (u64, &str)| {
         let (run, body) = line.split_once(' ').unwrap();
@@ -90,7 +90,7 @@ fn every_beginning_of_a_busy_session_loses_nothing() {
     for end in 0..=log.len() {
         check_nothing_lost(&log[..end]);
     }
-    let said: Vec<String> = quiesce(&log)
+    let added: Vec<String> = quiesce(&log)
         .iter()
         .map(|it| {
             format!("{} {}\n", it.response_id.as_ref().map_or("-", |it| it.as_str()), it.body())
@@ -109,5 +109,5 @@ fn every_beginning_of_a_busy_session_loses_nothing() {
         r1 {"type":"run_finish","status":"cancelled","durationMs":12}
         r1 {"type":"agent_callback_result","exchangeId":"x2","direction":"sent","agent":"demo","peerSessionId":"s3","ok":false,"error":{"code":"agent_cancelled","message":"The session was imported before the answer came."}}
         - {"type":"queue_held","reason":"imported"}
-    "#]].assert_eq(&said.concat());
+    "#]].assert_eq(&added.concat());
 }

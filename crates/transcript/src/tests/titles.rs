@@ -9,7 +9,7 @@ fn record(seq: u64, at: i64, event: Event) -> Record {
     Record::new(Seq(seq), Millis(at), SessionId::new("s"), None, event)
 }
 
-fn said(id: &str, text: &str) -> Event {
+fn user_message(id: &str, text: &str) -> Event {
     serde_json::from_value(serde_json::json!({
         "type": "user_message", "messageId": id, "text": text,
     }))
@@ -51,8 +51,8 @@ proptest! {
     }
 
     #[test]
-    fn an_automatic_title_is_the_beginning_of_the_first_message(text in "[a-zé ]{0,400}") {
-        let title = title([said("m1", &text)]);
+    fn an_automatic_title_begins_the_first_message(text in "[a-zé ]{0,400}") {
+        let title = title([user_message("m1", &text)]);
         let line = text.trim();
         match title.strip_suffix('…') {
             Some(words) => {
@@ -69,15 +69,32 @@ proptest! {
 }
 
 #[test]
-fn editing_the_first_message_changes_an_automatic_title_alone() {
-    let edited = || [said("m1", "first"), rewound("m1"), said("m2", "other words")];
+fn editing_the_first_message_changes_only_automatic_titles() {
+    let edited = || [user_message("m1", "first"), rewound("m1"), user_message("m2", "other words")];
     assert_eq!(title(edited()), "other words");
     assert_eq!(
-        title([said("m1", "first"), said("m2", "more"), rewound("m2"), said("m3", "x")]),
+        title([
+            user_message("m1", "first"),
+            user_message("m2", "more"),
+            rewound("m2"),
+            user_message("m3", "x")
+        ]),
         "first"
     );
-    assert_eq!(title([said("m1", "first"), rewound("r1")]), "first", "another try of the answer");
-    assert_eq!(title(edited().into_iter().chain([rewound("m2"), said("m3", "third")])), "third");
-    let named = [said("m1", "first"), renamed("Mine"), rewound("m1"), said("m2", "other words")];
+    assert_eq!(
+        title([user_message("m1", "first"), rewound("r1")]),
+        "first",
+        "only the response is retried"
+    );
+    assert_eq!(
+        title(edited().into_iter().chain([rewound("m2"), user_message("m3", "third")])),
+        "third"
+    );
+    let named = [
+        user_message("m1", "first"),
+        renamed("Mine"),
+        rewound("m1"),
+        user_message("m2", "other words"),
+    ];
     assert_eq!(title(named), "Mine");
 }

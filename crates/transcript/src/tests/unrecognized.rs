@@ -1,4 +1,4 @@
-//! Unrecognized records: an answer stays small however many there are, and counts every line.
+//! Unrecognized records: a message keeps few of them and counts every line.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ fn record(seq: u64, event: Event) -> Record {
     Record::new(Seq(seq), Millis(0), SessionId::new("s"), Some(ResponseId::new("r")), event)
 }
 
-/// A step of a random run: some unreadable lines, or a notice.
+/// Generates a record of a run: a number of unreadable lines, or a notice.
 fn step() -> impl Strategy<Value = Option<u64>> {
     prop_oneof![8 => Just(Some(1)), 1 => (1..1000_u64).prop_map(Some), 1 => Just(None)]
 }
@@ -48,14 +48,14 @@ proptest! {
 }
 
 #[test]
-fn parts_that_an_import_keeps_are_never_folded() {
+fn foreign_parts_of_an_import_are_all_kept() {
     let events = (1..=200).map(|seq| record(seq, event(Some(1), FOREIGN_PART)));
     let transcript = Transcript::replay(&events.collect::<Vec<_>>());
     assert_eq!(transcript.messages[0].run().unwrap().parts.len(), 200);
 }
 
 #[test]
-fn a_record_of_one_line_is_written_as_before() {
+fn one_line_is_written_without_a_count() {
     let json = |lines| record(1, event(Some(lines), "pi")).to_json();
     assert!(!json(1).contains("lines"), "{}", json(1));
     let read: Record = serde_json::from_str(&json(7)).unwrap();

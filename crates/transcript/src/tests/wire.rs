@@ -1,4 +1,4 @@
-//! Records as JSON: the order of fields, and what happens to what we do not know.
+//! Records as JSON: the order of fields, and the treatment of unknown types and fields.
 
 use expect_test::expect;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::logs::any_log;
 use crate::*;
 
-/// Both ways of reading give the same.
+/// Checks that both ways of parsing agree.
 fn parse(json: &str) -> Record {
     let read = Record::from_json(json).unwrap();
     assert_eq!(read, serde_json::from_str(json).unwrap());
@@ -33,7 +33,7 @@ fn header_first_then_type_then_fields() {
 }
 
 #[test]
-fn unknown_types_and_fields_come_back_as_they_were() {
+fn unknown_types_and_fields_are_kept() {
     for json in [
         r#"{"seq":1,"at":"2026-11-15T18:44:28.000Z","sessionId":"s","type":"of_tomorrow","deep":{"a":[1,null]}}"#,
         r#"{"seq":1,"at":"2026-11-15T18:44:28.000Z","sessionId":"s","type":"notice","level":"info","text":"hi","shade":"blue"}"#,
@@ -48,14 +48,14 @@ fn unknown_types_and_fields_come_back_as_they_were() {
 }
 
 #[test]
-fn a_body_that_is_no_event_is_kept() {
+fn an_unreadable_body_is_kept() {
     assert!(matches!(event_from_body("not json"), Event::Other(_)));
     assert!(matches!(event_from_body("[1]"), Event::Other(_)));
     assert!(matches!(event_from_body(r#"{"type":"queue_released"}"#), Event::QueueReleased {}));
 }
 
 #[test]
-fn error_codes_are_their_words() {
+fn error_codes_match_their_json() {
     for (code, _) in ErrorCode::ALL {
         assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
     }
@@ -71,7 +71,7 @@ fn session_ids_are_safe_in_paths() {
     }
 }
 
-/// Logs that released versions wrote must replay for ever.
+/// Logs of released versions must replay forever.
 #[test]
 fn the_log_of_version_1_replays() {
     let log = include_str!("../../fixtures/v1.jsonl");
@@ -79,7 +79,7 @@ fn the_log_of_version_1_replays() {
     for (record, line) in records.iter().zip(log.lines()) {
         assert!(!matches!(record.event, Event::Other(_)), "cannot be read: {line}");
         let (written, read) = (serde_json::to_value(record), serde_json::from_str::<Value>(line));
-        assert_eq!(written.unwrap(), read.unwrap(), "nothing is left out");
+        assert_eq!(written.unwrap(), read.unwrap(), "all fields are kept");
     }
     let kinds: std::collections::BTreeSet<String> = records.iter().map(kind).collect();
     assert_eq!(kinds.len(), 39, "every type of that version");
@@ -94,9 +94,9 @@ fn kind(record: &Record) -> String {
 }
 
 proptest! {
-    /// As written, and with any letter of it changed: what it means does not depend on how it is read.
+    /// The fast parser agrees with the calendar library, also with one character changed.
     #[test]
-    fn moments_are_read_as_the_calendar_reads_them(
+    fn timestamps_parse_like_the_calendar_library(
         ms in -62_135_596_800_000_i64..253_402_300_799_999,
         (at, letter) in (0_usize..24, "[0-9TZ:. +-]"),
     ) {
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn json_gives_the_record_back(log in any_log(40)) {
+    fn records_round_trip_through_json(log in any_log(40)) {
         for record in log {
             prop_assert_eq!(&parse(&record.to_json()), &record);
             prop_assert_eq!(event_from_body(&record.body()), record.event);

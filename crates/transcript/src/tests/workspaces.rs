@@ -1,4 +1,4 @@
-//! Which workspace of a log counts: the last one that a person chose, and never a suggestion.
+//! The workspace of a session: the last one that a person chose, never a suggestion.
 
 use proptest::prelude::*;
 
@@ -36,7 +36,7 @@ fn linked(cwd: &str) -> Event {
 }
 
 #[test]
-fn a_suggestion_counts_when_it_is_confirmed() {
+fn a_confirmed_suggestion_becomes_the_workspace() {
     let suggested = replay([created("/a", false)]);
     assert_eq!((suggested.workspace(), suggested.suggested_workspace()), (None, Some("/a")));
     let confirmed = replay([created("/a", false), updated("/a", true)]);
@@ -45,7 +45,7 @@ fn a_suggestion_counts_when_it_is_confirmed() {
     assert_eq!(kept.workspace(), Some("/a"), "a suggestion replaces nothing");
 }
 
-/// As an earlier version has stored it.
+/// Summaries of earlier versions have no mark.
 #[test]
 fn a_stored_workspace_without_a_mark_is_a_suggestion() {
     let stored: Summary = serde_json::from_str(r#"{"agent":"a","workspace":"/a"}"#).unwrap();
@@ -53,7 +53,7 @@ fn a_stored_workspace_without_a_mark_is_a_suggestion() {
 }
 
 #[test]
-fn a_conversation_stays_in_its_folder() {
+fn another_folder_unlinks_the_conversation() {
     let same = replay([created("/a", false), linked("/a"), updated("/a", true)]);
     assert!(same.linked.is_some());
     let other = replay([created("/a", false), linked("/b"), updated("/a", true)]);
