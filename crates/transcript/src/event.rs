@@ -53,7 +53,7 @@ pub enum Event {
         /// Folder that the agent works in.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         workspace: Option<String>,
-        /// As in `session_created`.
+        /// A user of this server chose the workspace; otherwise it is a suggestion. Dropped on import.
         #[serde(default, skip_serializing_if = "is_false")]
         workspace_confirmed: bool,
         /// Title that a person gave.
@@ -173,13 +173,13 @@ pub enum Event {
     MessageDropped {
         /// Id of the message.
         message_id: MessageId,
-        /// Why it happened.
+        /// The reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
     /// The messages queued at this moment do not start until released; later ones do.
     QueueHeld {
-        /// Why it happened.
+        /// The reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -190,7 +190,7 @@ pub enum Event {
     HistoryRewound {
         /// First message that is superseded.
         before_message_id: String,
-        /// Why it happened.
+        /// The reason.
         reason: RewindReason,
     },
 
@@ -320,7 +320,7 @@ pub enum Event {
         /// Call of the sub-agent that this happened under.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_call_id: Option<CallId>,
-        /// Who runs the tool.
+        /// The party that runs the tool.
         executor: Executor,
     },
     /// The arguments of a call grew.
@@ -379,7 +379,7 @@ pub enum Event {
         /// Calls that a lasting decision covers, see [`crate::GrantScope`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         covers: Option<String>,
-        /// Who did it.
+        /// The person or program that decided.
         by: String,
     },
     /// The call needs no approval because an earlier decision covers it.
@@ -397,7 +397,7 @@ pub enum Event {
         scope: Scope,
         /// Calls that the decision covers, see [`crate::GrantScope`].
         covers: String,
-        /// Who did it.
+        /// The person or program that revoked the grant.
         by: String,
     },
     /// A call printed output. An `offset` before the end of the stream replaces everything from there.
@@ -471,12 +471,12 @@ pub enum Event {
     },
     /// Somebody asked to stop the run.
     CancelRequested {
-        /// Who did it.
+        /// The person or program that asked.
         by: String,
     },
     /// The run was interrupted.
     OutputCancelled {
-        /// Why it happened.
+        /// The reason.
         reason: CancelReason,
         /// Position at which audio output was cut.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -560,7 +560,7 @@ pub enum Event {
 
     /// A line of an agent's output that could not be interpreted; it is kept and shown.
     Unrecognized {
-        /// Where the line came from.
+        /// Source of the line.
         source: String,
         /// The line.
         raw: String,

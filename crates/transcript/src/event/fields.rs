@@ -121,24 +121,24 @@ words! {
     }
     /// Why a run was interrupted.
     CancelReason {
-        /// A person stopped it.
+        /// A person stopped the run.
         UserCancel,
-        /// It exceeded its time limit.
+        /// The run exceeded its time limit.
         Timeout,
-        /// It failed.
+        /// The run failed.
         Error,
         /// The server stopped.
         Restart,
-        /// It was unfinished in an imported session.
+        /// The run was unfinished in an imported session.
         Import,
     }
     /// How a run ended.
     RunStatus {
-        /// Normally.
+        /// The run completed.
         Completed,
-        /// With an error.
+        /// The run failed.
         Failed,
-        /// It was stopped.
+        /// The run was stopped.
         Cancelled,
     }
     /// Which side of an exchange a session is.
@@ -182,10 +182,10 @@ impl MessageRole {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SendMode {
-    /// It waits for a run of its own.
+    /// The message waits for a run of its own.
     #[default]
     Queue,
-    /// It goes into the active run.
+    /// The message goes into the active run.
     Steer,
 }
 
@@ -323,7 +323,7 @@ pub struct Truncated {
 pub struct Evaluation {
     /// Name of the rule.
     pub criterion: String,
-    /// Its verdict.
+    /// Verdict of the rule.
     pub decision: String,
     /// Explanation for people.
     pub reason: String,

@@ -109,7 +109,7 @@ pub struct Resolution {
     pub feedback: Option<String>,
     /// Calls that a lasting decision covers; see [`crate::GrantScope`].
     pub covers: Option<String>,
-    /// Who decided.
+    /// The person or program that decided.
     pub by: String,
 }
 

@@ -171,7 +171,7 @@ pub enum PartKind {
     },
     /// Output that could not be interpreted.
     Unrecognized {
-        /// Where the output came from.
+        /// Source of the output.
         source: String,
         /// The first line.
         raw: String,
