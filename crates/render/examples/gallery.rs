@@ -1,11 +1,11 @@
-//! The page of every log in `fixtures/` or another folder, as files: for looking at it without a
-//! server, and for tests in a browser.
+//! Writes the page of every log in `fixtures/` or another folder, to look at without a server and for tests
+//! in a browser.
 //!
 //!     cargo run -p render --example gallery -- OUT [LOGS]
 //!
-//! `NAME.html` is the page of the whole log. `NAME.json` is how it came to be: the page of an empty
-//! log, the patch of each record (none where the page has to load itself again), and the page as it must
-//! look after some of them; and the same of a page that does not show the last message that it knows of.
+//! `NAME.html` is the page of the whole log. `NAME.json` contains the page of an empty log, the patch of each
+//! record (null if the page has to reload), and the expected page after some of them; and the same for a
+//! page that does not reach the end of the session.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,13 @@ use render::{
 use serde_json::{Map, Value, json};
 use transcript::{Record, SessionId, SessionState, Transcript, stream};
 
-/// Of the records that are deltas, every so many are compared.
+/// Interval at which pages are stored after deltas.
 const DELTAS: usize = 7;
-/// ... and of all records in a log that is longer than this, every so many.
+/// Number of records above which pages are stored at the interval [`OF_LONG`].
 const LONG: usize = 500;
+/// Interval at which pages of a long log are stored.
 const OF_LONG: usize = 100;
-/// So many messages there must be for a page that does not show the last of them.
+/// Number of messages from which a page without the last one is stored.
 const PART_OF: usize = 3;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -32,7 +33,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut logs = Vec::new();
     for entry in std::fs::read_dir(fixtures)? {
         let path = entry?.path();
-        let name = path.file_stem().ok_or("a file without a name")?.to_string_lossy().into_owned();
+        let name =
+            path.file_stem().ok_or("a fixture has no file name")?.to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path)?;
         let records: Result<Vec<Record>, _> = text.lines().map(serde_json::from_str).collect();
         logs.push((SessionId::new(name), records?));
@@ -91,7 +93,7 @@ impl Gallery {
         page(&Page { settings, sessions, agents, servers: &[], imports: &[], open })
     }
 
-    /// With the first messages alone.
+    /// Draws a page with the first messages only.
     fn draw_part(&self, id: &SessionId, end: &Transcript, messages: usize) -> String {
         let Self { settings, sessions, agents } = self;
         let mut shown = end.clone();

@@ -21,10 +21,15 @@ use crate::view::{Bodies, Files, View};
 
 /// Input of [`export_html`] besides the transcript.
 pub struct Export<'a> {
+    /// The session.
     pub session: &'a SessionId,
+    /// Display settings.
     pub settings: &'a Settings,
+    /// Stylesheet of the file.
     pub stylesheet: &'a str,
+    /// Attachments to embed.
     pub files: Files,
+    /// Messages of other sessions to embed.
     pub peers: Peers,
 }
 

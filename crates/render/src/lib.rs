@@ -1,8 +1,42 @@
-//! Transcript to HTML, in one place. Everything an agent or a tool says is untrusted and escaped.
+//! Draws transcripts as HTML. All text of agents and tools is untrusted and escaped.
 //!
-//! `page.rs` draws the whole page. While it is open, `live.rs` draws what changed and says how to get
-//! there, as ops (`html/op.rs`) on elements that have an id (`html/element.rs`). Both call the same functions,
-//! so that a page that was watched and a page that was loaded are the same.
+//! `page.rs` draws the whole page. While a page is open, `live.rs` draws what changed as operations
+//! (`html/op.rs`) on elements that have an id (`html/element.rs`). Both call the same functions, so that a
+//! patched page equals a freshly loaded one.
+//!
+//! # Example
+//!
+//! Drawing a transcript as a standalone HTML file:
+//!
+//! ```
+//! use render::{Export, Files, Peers, Settings, export_html};
+//! use transcript::{Record, SessionId, Transcript};
+//!
+//! let log = r#"
+//! {"seq":1,"at":"2026-11-15T18:44:28.000Z","sessionId":"s","type":"user_message","messageId":"m","text":"Hi"}
+//! {"seq":2,"at":"2026-11-15T18:44:28.100Z","sessionId":"s","responseId":"r","type":"run_start","agent":"demo","trigger":"user"}
+//! {"seq":3,"at":"2026-11-15T18:44:28.200Z","sessionId":"s","responseId":"r","type":"text_done","partId":"r.0","text":"**Hello** <you>"}
+//! {"seq":4,"at":"2026-11-15T18:44:28.300Z","sessionId":"s","responseId":"r","type":"run_finish","status":"completed"}
+//! "#;
+//! let records = log.trim().lines().map(Record::from_json).collect::<Result<Vec<_>, _>>()?;
+//! let mut transcript = Transcript::whole();
+//! transcript.extend(&records);
+//!
+//! let html = export_html(
+//!     &transcript,
+//!     Export {
+//!         session: &SessionId::new("s"),
+//!         settings: &Settings::default(),
+//!         stylesheet: "",
+//!         files: Files::default(),
+//!         peers: Peers::default(),
+//!     },
+//! );
+//! assert!(html.contains("<strong>Hello</strong> &lt;you&gt;"));
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+
+#![warn(missing_docs)]
 
 mod assets;
 mod export;

@@ -22,13 +22,14 @@ use crate::page::pulse::Pulse;
 use crate::text::markdown::Stream;
 use crate::view::{View, call_of};
 
+/// The server-side state of the pages of one session, from which patches are made.
 pub struct Live {
     view: View,
     transcript: Transcript,
     chrome: Chrome,
-    /// Answers that can still change, by the index of their message.
+    /// Assistant messages that can still change, by their index.
     drawn: HashMap<usize, Drawn>,
-    /// Answers that records changed but that are not kept here.
+    /// Assistant messages that records changed but that are not kept here.
     missed: BTreeSet<ResponseId>,
     /// Records up to this one were replaced: an older page cannot be patched and has to be reloaded.
     rewound: Seq,
@@ -66,6 +67,7 @@ struct Touched {
 }
 
 impl Live {
+    /// Starts with the messages that the pages show.
     pub fn new(view: View, transcript: Transcript) -> Self {
         let chrome = Chrome::new(&view, &transcript);
         let any_rewound = transcript.messages.iter().any(|it| it.superseded);
@@ -78,6 +80,7 @@ impl Live {
         live
     }
 
+    /// Returns the transcript up to the last applied record.
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
     }
@@ -87,6 +90,7 @@ impl Live {
         crate::page::pulse::pulse(&self.view, pulse).put()
     }
 
+    /// Returns the number of the last applied record.
     pub fn head(&self) -> Seq {
         self.transcript.head
     }
@@ -110,7 +114,7 @@ impl Live {
         }
         let mut ops = Vec::new();
         self.show(touched, &mut ops);
-        self.forget_finished();
+        self.drop_finished();
         (self.rewound == before).then_some(ops)
     }
 
@@ -189,7 +193,7 @@ impl Live {
         }
     }
 
-    /// True if the record only appends to existing text, arguments or output, so that nothing else changes.
+    /// Returns whether the record only appends to existing text, arguments or output.
     fn only_grows(&self, record: &Record) -> bool {
         let run = record.response_id.as_ref();
         let answer = run.and_then(|id| self.transcript.message(id.as_str())?.run());
@@ -206,7 +210,7 @@ impl Live {
         }
     }
 
-    /// True if the event may change the text on an approval card: its reason or its arguments.
+    /// Returns whether the event may change the text on an approval card: its reason or its arguments.
     fn may_change_approvals(&self, event: &Event) -> bool {
         let is_shown = matches!(event, Event::TextDelta { .. } | Event::ToolArgumentsDelta { .. });
         is_shown && self.chrome.has_approvals()
@@ -271,7 +275,7 @@ impl Live {
         }
     }
 
-    fn forget_finished(&mut self) {
+    fn drop_finished(&mut self) {
         let messages = &self.transcript.messages;
         self.drawn.retain(|&idx, _| messages[idx].run().is_some_and(RunMessage::is_open));
     }
@@ -301,7 +305,8 @@ impl Drawn {
         Self { frame: frame(view, id, answer), earlier, parts, n_parts }
     }
 
-    /// True if the set of shown parts may change: some become hidden, or a new part belongs to a hidden call.
+    /// Returns whether the set of shown parts may change: some become hidden, or a new part belongs to a hidden
+    /// call.
     fn may_show_other_parts(&self, view: &View, answer: &RunMessage) -> bool {
         let (before, now) = (self.n_parts, answer.parts.len());
         let is_orphan = |idx| {

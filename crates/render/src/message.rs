@@ -31,7 +31,7 @@ use crate::view::{RawOf, View, call_of};
 pub(crate) fn message(view: &View, message: &Message) -> Element {
     let id = view.message_id(message);
     match &message.content {
-        Content::User(said) => self::said(view, &id, message.first, said),
+        Content::User(user) => user_message(view, &id, message.first, user),
         Content::Run(answer) => self::answer(view, &id, answer),
         Content::Aside(kind) => article(&id, "system", "Note").child(part::aside(
             view,
@@ -52,20 +52,20 @@ pub(crate) fn part_id(message: &str, idx: usize) -> String {
     format!("{message}-{idx}")
 }
 
-fn said(view: &View, id: &str, first: Seq, said: &UserMessage) -> Element {
-    let UserMessage { text, attachments, from, sent, .. } = said;
-    if said.role == MessageRole::System {
+fn user_message(view: &View, id: &str, first: Seq, message: &UserMessage) -> Element {
+    let UserMessage { text, attachments, from, sent, .. } = message;
+    if message.role == MessageRole::System {
         let words = long_text::content(view, id, first, text, TextStyle::Plain);
         let class = long_text::class("quiet-line", text);
         return article(id, "system", "Note").html(html! { div class=(class) { (words) } });
     }
-    let client_id = said.client_id.as_ref().map(|it| it.as_str());
+    let client_id = message.client_id.as_ref().map(|it| it.as_str());
     let from = from.as_ref();
     let is_answer = from.is_some_and(|it| it.is_answer);
     let speaker = from.map_or("You", |it| it.agent.as_str());
     let element =
         article(id, "user", speaker).attr_if("data-callback", is_answer.then_some("true"));
-    element.attr_if("data-client-id", client_id).attr("data-message-id", said.id.as_str()).html(html! {
+    element.attr_if("data-client-id", client_id).attr("data-message-id", message.id.as_str()).html(html! {
         @if let Some(from) = from { (exchange::from(view, from)) }
         (self::attachments(view, attachments))
         (links(sent.as_ref()))
@@ -116,7 +116,7 @@ pub(crate) fn links(sent: Option<&SentForm>) -> Markup {
     }
 }
 
-/// True for the image types that the page shows, up to 4 MiB.
+/// Returns whether the page shows the file as an image: a known type, up to 4 MiB.
 pub fn is_picture(media_type: &str, bytes: u64) -> bool {
     const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
     PICTURES.contains(&media_type) && bytes <= 4 * 1024 * 1024
@@ -184,8 +184,8 @@ fn activity(answer: &RunMessage) -> &'static str {
     }
 }
 
-/// Which texts an answer has, for the stylesheet: none visible, and while it runs, undecided, short, settled
-/// or last.
+/// Kinds of texts in an answer, for the stylesheet: none visible, and while it runs, undecided, short,
+/// settled or last.
 fn words(answer: &RunMessage) -> String {
     let undecided = || answer.undecided_texts();
     let is_settled = answer.has_final_text() || undecided().any(part::is_long);
@@ -210,7 +210,7 @@ fn widget(id: &str, answer: &RunMessage) -> Element {
         (false, 0) => return element.class("no-widget"),
         (false, _) => (
             "complete",
-            html! { (icon(worst(answer))) span.words { (used(answer)) (took(answer)) } },
+            html! { (icon(worst_icon(answer))) span.words { (used(answer)) (time_taken(answer)) } },
         ),
         (true, 0) => ("thinking", html! { span.pulse { "Thinking..." } }),
         (true, _) => (
@@ -284,7 +284,7 @@ fn used(answer: &RunMessage) -> Markup {
 }
 
 /// Icon of the call with the worst outcome.
-fn worst(answer: &RunMessage) -> &'static str {
+fn worst_icon(answer: &RunMessage) -> &'static str {
     match outcome(answer) {
         Some("failed") => "alert",
         Some("interrupted") => "warning",
@@ -294,9 +294,9 @@ fn worst(answer: &RunMessage) -> &'static str {
 }
 
 /// Working time of the agent; time spent waiting for a person is separate.
-fn took(answer: &RunMessage) -> Markup {
+fn time_taken(answer: &RunMessage) -> Markup {
     let took = answer.finish.as_ref().and_then(|it| it.duration_ms);
-    let waited = waited(answer);
+    let waited = time_waited(answer);
     html! {
         @if let Some(ms) = took { span.took { " · " (duration(ms.saturating_sub(waited))) } }
         @if waited >= 1000 { span.took { " · waited " (duration(waited)) " for you" } }
@@ -304,7 +304,7 @@ fn took(answer: &RunMessage) -> Markup {
 }
 
 /// Time during which at least one call waited for a decision.
-fn waited(answer: &RunMessage) -> u64 {
+fn time_waited(answer: &RunMessage) -> u64 {
     let mut waits: Vec<(i64, i64)> = answer
         .calls()
         .filter_map(|call| {

@@ -25,10 +25,15 @@ use crate::html::icon::{icon, symbols};
 use crate::text::quantity::count;
 use crate::view::View;
 
+/// Input of [`page`].
 pub struct Page<'a> {
+    /// Display settings.
     pub settings: &'a Settings,
+    /// The session list.
     pub sessions: &'a SessionList,
+    /// Agents to choose from.
     pub agents: &'a [ListedAgent],
+    /// MCP servers and their states.
     pub servers: &'a [ListedServer],
     /// Import formats: identifier and label.
     pub imports: &'a [(&'static str, &'static str)],
@@ -36,7 +41,9 @@ pub struct Page<'a> {
     pub open: Option<OpenSession<'a>>,
 }
 
+/// The open session of a page.
 pub struct OpenSession<'a> {
+    /// Ids, URLs and limits with which the session is drawn.
     pub view: View,
     /// The messages to show.
     pub transcript: &'a Transcript,
@@ -54,14 +61,19 @@ pub struct OpenSession<'a> {
     pub unknown: Option<UnknownMessages>,
 }
 
+/// Messages of a program that Callboard does not know.
 pub struct UnknownMessages {
     /// Name and version of the program.
     pub program: String,
+    /// Kinds of the messages.
     pub kinds: Vec<String>,
 }
 
+/// An agent to choose from.
 pub struct ListedAgent {
+    /// Id of the agent.
     pub id: String,
+    /// Kind of the agent.
     pub kind: String,
     /// Name of the program, if the agent is one; programs keep their own memory.
     pub program: Option<&'static str>,
@@ -81,6 +93,7 @@ impl ListedAgent {
     }
 }
 
+/// Draws the complete page.
 pub fn page(page: &Page<'_>) -> String {
     let title = page.open.as_ref().map_or("", |it| it.transcript.summary.title());
     let links = html! {
@@ -368,6 +381,7 @@ pub fn error_page(title: &str, message: &str) -> String {
 
 /// Content of the sign-in page.
 pub struct SignIn<'a> {
+    /// Message to the person who signs in.
     pub message: &'a str,
     /// Whether `message` is an error.
     pub is_error: bool,
@@ -391,6 +405,7 @@ pub fn sign_out_page() -> String {
     document("Sign out", None, &stylesheet(), &body)
 }
 
+/// Draws the sign-in page.
 pub fn sign_in_page(SignIn { message, is_error, takes_password }: &SignIn<'_>) -> String {
     let body = html! {
         body.plain {

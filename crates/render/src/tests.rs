@@ -1,4 +1,4 @@
-//! Laws of the page on a corpus of logs and on random ones, then examples for reading.
+//! Properties of the page on a corpus of logs and on random ones, and examples.
 
 mod approvals;
 mod badges;

@@ -37,6 +37,7 @@ pub struct View {
 /// Attachments of a standalone file: blob id to `data:` URL.
 pub type Files = HashMap<String, String>;
 
+/// Whether long bodies are drawn completely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bodies {
     /// Long bodies are cut; the page fetches the rest on request.
@@ -53,6 +54,7 @@ pub(crate) enum RawOf<'a> {
 }
 
 impl View {
+    /// Returns a view without a folder, attachments or other sessions.
     pub fn new(session: SessionId, bodies: Bodies) -> Self {
         let short = short(session.as_str());
         let peers = Arc::default();
@@ -91,7 +93,7 @@ impl View {
         Self { peers: Arc::clone(peers), ..view }
     }
 
-    /// True for a standalone file, which cannot fetch anything from the server.
+    /// Returns whether this is a standalone file, which cannot fetch anything from the server.
     pub(crate) fn is_standalone(&self) -> bool {
         self.bodies == Bodies::Whole
     }

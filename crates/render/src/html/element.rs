@@ -119,6 +119,7 @@ impl Element {
         self
     }
 
+    /// Returns the element as HTML.
     pub fn to_html(&self) -> String {
         let mut html = String::new();
         self.write(&mut html);
@@ -176,7 +177,7 @@ impl Element {
         }
     }
 
-    /// True if the ids of the children are equal.
+    /// Returns whether the ids of the children are equal.
     pub(crate) fn has_same_children(&self, other: &Self) -> bool {
         self.children.iter().map(Node::id).eq(other.children.iter().map(Node::id))
     }

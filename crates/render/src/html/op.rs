@@ -6,19 +6,54 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Replaces the element.
-    Put { id: String, html: String },
-    /// Appends the element as the parent's last child.
-    Add { parent: String, html: String },
-    /// Inserts the element before the one with the id `next`.
-    Before { next: String, html: String },
-    /// Moves the element before another child of its parent, or to the end.
-    Move { id: String, before: Option<String> },
+    Put {
+        /// Id of the element.
+        id: String,
+        /// The new element.
+        html: String,
+    },
+    /// Appends an element as the last child.
+    Add {
+        /// Id of the parent.
+        parent: String,
+        /// The element.
+        html: String,
+    },
+    /// Inserts an element before another one.
+    Before {
+        /// Id of the other element.
+        next: String,
+        /// The element.
+        html: String,
+    },
+    /// Moves the element within its parent.
+    Move {
+        /// Id of the element.
+        id: String,
+        /// Id of the sibling to move it before; `None` for the end.
+        before: Option<String>,
+    },
     /// Appends text to the element's content.
-    Text { id: String, text: String },
-    /// Sets an attribute; no value removes it.
-    Attr { id: String, name: String, value: Option<String> },
+    Text {
+        /// Id of the element.
+        id: String,
+        /// The text.
+        text: String,
+    },
+    /// Sets an attribute.
+    Attr {
+        /// Id of the element.
+        id: String,
+        /// Name of the attribute.
+        name: String,
+        /// The value; `None` removes the attribute.
+        value: Option<String>,
+    },
     /// Removes the element.
-    Drop { id: String },
+    Drop {
+        /// Id of the element.
+        id: String,
+    },
 }
 
 /// Serialises as `["put", id, html]`, `["add", parent, html]`, `["before", next, html]`, `["move", id,

@@ -31,8 +31,8 @@ pub(crate) fn dock(view: &View, transcript: &Transcript) -> Element {
     };
     let n_cards = waiting().count();
     let cards = waiting().enumerate().map(|(idx, (first, answer, call))| {
-        let asked = ApprovalCard { view, transcript, answer, call };
-        asked.card(&format!("{id}-{first}-{}", call.number), (idx + 1, n_cards))
+        let approval = ApprovalCard { view, transcript, answer, call };
+        approval.card(&format!("{id}-{first}-{}", call.number), (idx + 1, n_cards))
     });
     let peers = open().flat_map(|(first, answer)| {
         let exchanges = answer.open_exchanges().enumerate();
@@ -106,12 +106,12 @@ impl ApprovalCard<'_> {
 
     /// The program's reason for asking, and the commentary before the call.
     fn reasons(&self, id: &str) -> Option<Element> {
-        let asked = self.options().and_then(|it| it.reason.as_deref());
-        let said = self.answer.commentary(self.call);
-        (asked.is_some() || said.is_some()).then(|| {
+        let reason = self.options().and_then(|it| it.reason.as_deref());
+        let commentary = self.answer.commentary(self.call);
+        (reason.is_some() || commentary.is_some()).then(|| {
             Element::div(format!("{id}-w")).class("reasons").html(html! {
-                @for why in asked.into_iter().chain(said.as_deref()) {
-                    blockquote.why { (ticked(why)) }
+                @for why in reason.into_iter().chain(commentary.as_deref()) {
+                    blockquote.why { (with_code(why)) }
                 }
             })
         })
@@ -221,7 +221,7 @@ pub(crate) fn edited(call: &Call) -> Markup {
 }
 
 /// Text with the parts between backticks as code.
-pub(crate) fn ticked(text: &str) -> Markup {
+pub(crate) fn with_code(text: &str) -> Markup {
     let pieces: Vec<&str> = text.split('`').collect();
     html! {
         @if pieces.len().is_multiple_of(2) { (marked(text)) }

@@ -11,7 +11,7 @@ use transcript::{
 
 use crate::html::element::Element;
 use crate::html::icon::icon;
-use crate::message::approval_card::ticked;
+use crate::message::approval_card::with_code;
 use crate::message::attachments;
 use crate::message::tool::{self, Kind};
 use crate::message::whole_body::BodyKind;
@@ -149,7 +149,7 @@ fn brief(id: &str, call: &Call) -> Element {
     })
 }
 
-/// False for a call that was denied, or interrupted before it started.
+/// Returns whether the call was executed: false if it was denied, or interrupted before it started.
 pub(crate) fn has_run(call: &Call) -> bool {
     let took = call.outcome.as_ref().and_then(|it| it.duration_ms);
     match call.state {
@@ -197,22 +197,22 @@ fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
     parts.extend(attempts(&format!("{id}-t"), call));
     parts.extend(error(&format!("{id}-x"), call));
     parts.extend(files(view, &format!("{id}-f"), call));
-    let asked =
+    let arguments_json =
         section(&format!("{id}-g"), "Arguments", arguments(view, &format!("{id}-gb"), call));
     let got = result(view, &format!("{id}-rb"), call)
         .map(|body| section(&format!("{id}-r"), "Result", body));
     let mut class = "raw only";
     if is_known {
         class = "raw";
-        let told = body_id(id, BodyKind::ResultView);
-        parts.extend(view.drawing(&told, "section", call, BodyKind::ResultView, |budget| {
-            tool::result_view(&told, call, budget, |file, extent| view.file(call, file, extent))
+        let view_id = body_id(id, BodyKind::ResultView);
+        parts.extend(view.drawing(&view_id, "section", call, BodyKind::ResultView, |budget| {
+            tool::result_view(&view_id, call, budget, |file, extent| view.file(call, file, extent))
         }));
     }
     let summary = Element::new("summary", format!("{id}-ws"));
     let summary = summary.text("Show details: arguments and result");
     let raw = Element::new("details", format!("{id}-w")).class(class).child(summary);
-    parts.push(raw.child(asked).child_if(got));
+    parts.push(raw.child(arguments_json).child_if(got));
     parts
 }
 
@@ -276,9 +276,9 @@ fn attempts(id: &str, call: &Call) -> Option<Element> {
 fn error(id: &str, call: &Call) -> Option<Element> {
     // The decision below says that it was denied and why, unless an import has the reason only in the result.
     let resolution = call.approval.as_ref().and_then(|it| it.resolved.as_ref());
-    let is_told = call.state == CallState::Denied
+    let is_in_decision = call.state == CallState::Denied
         && resolution.is_some_and(|it| it.feedback.is_some() || it.by != "import");
-    let error = call.outcome.as_ref()?.error.as_ref().filter(|_| !is_told)?;
+    let error = call.outcome.as_ref()?.error.as_ref().filter(|_| !is_in_decision)?;
     let is_stopped = call.state == CallState::Interrupted;
     let (class, sign) = if is_stopped { ("failure stop", "warning") } else { ("failure", "alert") };
     Some(Element::div(id).class(class).html(html! {
@@ -318,7 +318,7 @@ fn approval(view: &View, id: &str, call: &Call) -> Element {
             let words = Element::new("span", format!("{id}-w")).html(html! {
                 (decided(resolution))
                 @if let Some(words) = &resolution.feedback { ": “" (words) "”" }
-                @if let Some(reason) = reason { " (reason: " (ticked(reason)) ")" }
+                @if let Some(reason) = reason { " (reason: " (with_code(reason)) ")" }
                 @if call.edited.is_some() { " " }
             });
             let proposed = proposed(view, &format!("{id}-p"), call);

@@ -26,7 +26,7 @@ use crate::view::{View, one_line};
 pub type Peers = HashMap<ExchangeId, (SessionId, Message)>;
 
 pub(crate) fn block(view: &View, id: &str, first: Seq, exchange: &Exchange) -> Element {
-    let (class, mark, word) = standing(exchange);
+    let (class, mark, word) = status(exchange);
     let summary = html! {
         span.mark { (mark) }
         span.kind { (icon("agent")) }
@@ -39,7 +39,7 @@ pub(crate) fn block(view: &View, id: &str, first: Seq, exchange: &Exchange) -> E
     };
     let inside = Element::div(format!("{id}-i"))
         .class("inside")
-        .child(asked(view, &format!("{id}-q"), first, &exchange.text))
+        .child(sent_message(view, &format!("{id}-q"), first, &exchange.text))
         .child_if(other_side(view, &format!("{id}-p"), exchange))
         .child(end(&format!("{id}-e"), exchange))
         .child_if(link(view, &format!("{id}-l"), exchange));
@@ -53,7 +53,7 @@ pub(crate) fn block(view: &View, id: &str, first: Seq, exchange: &Exchange) -> E
         )
 }
 
-fn asked(view: &View, id: &str, first: Seq, text: &str) -> Element {
+fn sent_message(view: &View, id: &str, first: Seq, text: &str) -> Element {
     let element = Element::new("blockquote", id);
     match long_text::is_long(text) {
         true => long_text::fill(element.class("cut"), view, id, first, text, TextStyle::Plain),
@@ -61,7 +61,7 @@ fn asked(view: &View, id: &str, first: Seq, text: &str) -> Element {
     }
 }
 
-fn standing(exchange: &Exchange) -> (&'static str, Markup, &'static str) {
+fn status(exchange: &Exchange) -> (&'static str, Markup, &'static str) {
     let spinner = html! { span.spinner aria-hidden="true" {} };
     match (&exchange.outcome, exchange.state) {
         (Some(outcome), _) if outcome.ok => ("success", icon("check"), "answered"),
@@ -84,7 +84,7 @@ fn failure_line(exchange: &Exchange) -> Option<Cow<'_, str>> {
     Some(one_line(&outcome.error.as_ref()?.message, LINE_MAX))
 }
 
-/// True if one of the two agents was stopped before it replied.
+/// Returns whether one of the two agents was stopped before it replied.
 pub(crate) fn is_stopped(outcome: &ExchangeOutcome) -> bool {
     let code = outcome.error.as_ref().map(|it| &it.code);
     !outcome.ok && code == Some(&ErrorCode::AgentCancelled)
@@ -108,7 +108,7 @@ fn other_side(view: &View, id: &str, exchange: &Exchange) -> Option<Element> {
     }
 }
 
-/// True if the other agent has started to work on the message.
+/// Returns whether the other agent has started to work on the message.
 fn has_begun(exchange: &Exchange) -> bool {
     use ExchangeState::{AwaitingApproval, Running};
     matches!(exchange.state, Some(Running | AwaitingApproval))

@@ -151,7 +151,7 @@ pub(crate) fn show_all(url: &str, words: &str, bytes: u64, lines: u64) -> Markup
     }
 }
 
-/// True if a page can show the complete text.
+/// Returns whether a page can show the complete text.
 pub(crate) fn is_drawable(bytes: u64, lines: u64) -> bool {
     bytes <= SHOW_ALL_MAX && lines <= SHOW_ALL_LINES
 }

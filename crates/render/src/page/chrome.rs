@@ -53,7 +53,7 @@ impl Chrome {
         }
     }
 
-    /// True if an approval card is shown.
+    /// Returns whether an approval card is shown.
     pub(crate) fn has_approvals(&self) -> bool {
         !self.dock.is_empty()
     }

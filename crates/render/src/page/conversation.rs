@@ -18,7 +18,7 @@ pub(crate) fn messages(view: &View, messages: &[Message], reach: Reach) -> Eleme
     Element::div(view.id(id)).class(class).children(groups.map(|it| group(view, it)))
 }
 
-/// Where a window ends.
+/// End of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// At the end of the session.

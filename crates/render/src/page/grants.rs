@@ -10,6 +10,7 @@ use crate::text::quantity::count;
 /// The grants to list, for the open session and for all sessions.
 #[derive(Debug, Default)]
 pub struct Grants {
+    /// Grants for the open session.
     pub session: Vec<ListedGrant>,
     /// The newest grants for all sessions.
     pub always: Vec<ListedGrant>,
@@ -17,6 +18,7 @@ pub struct Grants {
     pub n_always: u64,
 }
 
+/// A grant in the list.
 #[derive(Debug)]
 pub struct ListedGrant {
     /// URL that deletes the grant.

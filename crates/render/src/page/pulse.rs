@@ -1,5 +1,5 @@
-//! What can be seen of the agent's program while it works: why is it still running? It is in no log, so
-//! it has a place of its own, which records never draw.
+//! The status line of the agent's program while it works. It is not in the log, so it is a separate
+//! element that records never draw.
 
 use maud::html;
 use transcript::Millis;
@@ -7,14 +7,16 @@ use transcript::Millis;
 use crate::html::element::Element;
 use crate::view::View;
 
+/// The process of an agent's program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pulse {
+    /// Process id.
     pub pid: u32,
-    /// When it last wrote a line. None if it has written none yet.
+    /// Time at which it last wrote a line; `None` if it has written none.
     pub heard_at: Option<Millis>,
 }
 
-/// Empty where no program is at work.
+/// Draws the status line; empty if no program works.
 pub(crate) fn pulse(view: &View, pulse: Option<&Pulse>) -> Element {
     let element = Element::div(view.id("pulse")).class("pulse-line");
     let Some(Pulse { pid, heard_at }) = pulse else { return element };

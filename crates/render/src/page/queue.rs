@@ -43,7 +43,7 @@ fn queued(
     is_running: bool,
 ) -> Element {
     let id = format!("{queue}-{}", message.seq);
-    let said = Element::div(format!("{id}-b")).class("waiting").html(html! {
+    let content = Element::div(format!("{id}-b")).class("waiting").html(html! {
         @if let Some(from) = &message.from { (exchange::from(view, from)) }
         (attachments(view, &message.attachments))
         (links(message.sent.as_ref()))
@@ -55,7 +55,7 @@ fn queued(
         .attr("aria-label", message.from.as_ref().map_or("You", |it| it.agent.as_str()))
         .attr("data-message-id", message.id.as_str())
         .attr_if("data-client-id", message.client_id.as_ref().map(|it| it.as_str()))
-        .child(said)
+        .child(content)
         .child(controls(&id, message, place, is_running))
         .child(editor(&id, message))
 }

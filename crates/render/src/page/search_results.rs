@@ -7,19 +7,25 @@ use crate::html::escape::percent_encoded;
 use crate::page::document;
 use crate::page::sidebar::ago;
 
+/// A search and its results.
 #[derive(Debug, Clone)]
 pub struct SearchResults {
+    /// The search query.
     pub words: String,
+    /// The matches, best first.
     pub hits: Vec<SearchHit>,
 }
 
+/// A match of a search.
 #[derive(Debug, Clone)]
 pub struct SearchHit {
+    /// The session that contains the match.
     pub session: SessionId,
     /// Title of the session.
     pub title: String,
     /// The message that contains the match; none if the title matches.
     pub message_id: Option<String>,
+    /// Time of the message.
     pub at: Millis,
     /// Fragments of text, and whether each matches.
     pub snippet: Vec<(String, bool)>,

@@ -6,19 +6,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::page::grants;
 
+/// Display settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Settings {
     /// Off hides calls and commentary; approvals and failed calls still show.
     pub show_tool_calls: bool,
+    /// How tool calls are displayed.
     pub tool_display: ToolDisplay,
+    /// When text that may precede a tool call is shown.
     pub reveal: Reveal,
+    /// Shows thinking blocks.
     pub show_thinking: bool,
+    /// Shows times and durations.
     pub show_timing: bool,
+    /// Hides tool calls in archived sessions.
     pub hide_tool_calls_in_archived: bool,
     /// Loads an image from another server on click; that server then learns who looks and when.
     pub remote_images: bool,
+    /// Colour theme.
     pub theme: Theme,
 }
 
@@ -43,20 +50,26 @@ pub enum ToolDisplay {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Reveal {
+    /// Immediately.
     Live,
+    /// Once the step has ended.
     Deferred,
     /// Once it is long or has been shown for a second.
     #[default]
     Smart,
 }
 
+/// The colour theme.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Theme {
+    /// The theme of the operating system.
     #[default]
     System,
+    /// Light.
     Light,
+    /// Dark.
     Dark,
 }
 
@@ -108,6 +121,7 @@ impl Theme {
 
 /// State of an MCP server.
 pub struct ListedServer {
+    /// Id of the server.
     pub id: String,
     /// State in words.
     pub state: String,

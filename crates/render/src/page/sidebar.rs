@@ -9,15 +9,22 @@ use crate::page::chrome::{state_dot, state_id};
 use crate::page::search_results::{SearchResults, search_results};
 use crate::view::fnv1a;
 
+/// A session in the list.
 #[derive(Debug, Clone)]
 pub struct ListedSession {
+    /// Id of the session.
     pub id: SessionId,
+    /// Title.
     pub title: String,
+    /// Id of the agent.
     pub agent: String,
+    /// State of the session.
     pub state: SessionState,
+    /// Whether the session is archived.
     pub archived: bool,
     /// Whether it is deleted in a few seconds, unless the deletion is undone.
     pub pending_deletion: bool,
+    /// Time of the last change.
     pub updated_at: Millis,
 }
 
@@ -26,6 +33,7 @@ pub struct ListedSession {
 pub struct SessionList {
     /// All sessions that wait for a person, whichever page this is.
     pub waiting: Vec<ListedSession>,
+    /// The sessions of this page.
     pub sessions: Vec<ListedSession>,
     /// Whether these are the archived sessions.
     pub archived: bool,

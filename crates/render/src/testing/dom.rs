@@ -1,4 +1,4 @@
-//! The page as a browser holds it, for tests: HTML is parsed as a browser parses it, and operations are
+//! The DOM of a page, for tests: HTML is parsed as a browser parses it, and operations are
 //! applied as the page's script applies them.
 
 use html5ever::tendril::TendrilSink;
@@ -7,10 +7,20 @@ use markup5ever_rcdom::{Handle, NodeData, RcDom};
 
 use crate::Op;
 
+/// A node of the parsed page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
+    /// A text.
     Text(String),
-    Element { name: String, attributes: Vec<(String, String)>, children: Vec<Self> },
+    /// An element.
+    Element {
+        /// Name of the tag.
+        name: String,
+        /// Names and values of the attributes.
+        attributes: Vec<(String, String)>,
+        /// The child nodes.
+        children: Vec<Self>,
+    },
 }
 
 /// Whether a change covered the inside of an element.
@@ -69,6 +79,7 @@ fn merged(nodes: Vec<Node>) -> Vec<Node> {
 }
 
 impl Node {
+    /// Returns the child nodes; none for a text.
     pub fn children(&self) -> &[Self] {
         match self {
             Self::Text(_) => &[],
@@ -76,6 +87,7 @@ impl Node {
         }
     }
 
+    /// Returns the name of an element; empty for a text.
     pub fn name(&self) -> &str {
         match self {
             Self::Text(_) => "",
@@ -83,6 +95,7 @@ impl Node {
         }
     }
 
+    /// Returns the value of an attribute.
     pub fn attribute(&self, wanted: &str) -> Option<&str> {
         match self {
             Self::Text(_) => None,
@@ -92,6 +105,7 @@ impl Node {
         }
     }
 
+    /// Returns the text content, including that of descendants.
     pub fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! What a person is asked, what they can see before they answer, and what the page says afterwards.
+//! Approval requests: their content, their completeness, and the page after a decision.
 
 use serde_json::{Value, json};
 use transcript::{Record, SessionId, Transcript};
@@ -12,7 +12,7 @@ pub(super) fn transcript(events: &[Value]) -> Transcript {
     replay(Transcript::default(), events)
 }
 
-/// A run of these events, a second apart.
+/// Applies a run of these events, one second apart.
 pub(super) fn replay(mut transcript: Transcript, events: &[Value]) -> Transcript {
     let start = json!({"type": "run_start", "agent": "demo", "trigger": "user"});
     for (idx, event) in [&start].into_iter().chain(events).enumerate() {
@@ -34,7 +34,7 @@ pub(super) fn call(tool: &str, arguments: &Value) -> Vec<Value> {
     ]
 }
 
-pub(super) fn asked(options: Value) -> Value {
+pub(super) fn approval_requested(options: Value) -> Value {
     let mut all = json!({"scopes": ["once", "session", "always"], "canEdit": true});
     all.as_object_mut().unwrap().extend(options.as_object().cloned().unwrap_or_default());
     json!({"type": "tool_approval_requested", "callId": "r.1", "options": all})
@@ -48,7 +48,7 @@ fn view() -> View {
     View::new(SessionId::new("s"), Bodies::Cut)
 }
 
-/// The texts of the elements of a class, in order.
+/// Returns the texts of the elements of a class, in order.
 pub(super) fn texts(page: &Node, class: &str) -> Vec<String> {
     let has_class = |node: &&&Node| {
         node.attribute("class").is_some_and(|it| it.split(' ').any(|it| it == class))
@@ -66,7 +66,7 @@ pub(super) fn card(transcript: &Transcript) -> Node {
 
 fn changed(tool: &str, proposed: &Value, ran: &Value) -> Transcript {
     let mut events = call(tool, proposed);
-    events.push(asked(json!({})));
+    events.push(approval_requested(json!({})));
     events.push(json!({"type": "tool_approval_resolved", "callId": "r.1", "decision": "accepted",
                        "scope": "once", "arguments": ran.to_string(), "by": "user"}));
     events.push(result(true, json!(null)));
@@ -74,9 +74,9 @@ fn changed(tool: &str, proposed: &Value, ran: &Value) -> Transcript {
 }
 
 #[test]
-fn what_ran_is_shown_and_not_what_was_proposed() {
+fn edited_arguments_replace_the_proposed_ones() {
     let (proposed, ran) = (json!({"command": "rm -r build"}), json!({"command": "ls build"}));
-    for tool in ["shell", "somebody_elses"] {
+    for tool in ["shell", "other_tool"] {
         let transcript = changed(tool, &proposed, &ran);
         let page = conversation(&transcript);
         for class in ["about", "tooltip"] {
@@ -102,16 +102,16 @@ fn what_ran_is_shown_and_not_what_was_proposed() {
     }
 }
 
-/// An agent cannot talk the command out of sight.
+/// An agent's text cannot move the command out of view.
 #[test]
-fn what_will_run_stands_before_what_the_agent_says_about_it() {
-    let said = "word ".repeat(2000);
+fn the_command_precedes_the_agent_s_reason() {
+    let long = "word ".repeat(2000);
     let mut events = vec![
         json!({"type": "step_start", "index": 0}),
-        json!({"type": "text_done", "partId": "r.0", "text": said}),
+        json!({"type": "text_done", "partId": "r.0", "text": long}),
     ];
     events.extend(call("shell", &json!({"command": "rm -r build"})));
-    events.push(asked(json!({"reason": "Need to `clean` up"})));
+    events.push(approval_requested(json!({"reason": "Need to `clean` up"})));
     let text = card(&transcript(&events)).text();
     let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words:?} in {text}"));
     assert!(place("rm -r build") < place("Need to clean up"));
@@ -120,10 +120,10 @@ fn what_will_run_stands_before_what_the_agent_says_about_it() {
 }
 
 #[test]
-fn what_an_answer_for_good_covers_is_said_before_it_is_given() {
+fn a_card_describes_the_scope_of_a_lasting_decision() {
     let covered = |tool: &str, covers: &str| {
         let mut events = call(tool, &json!({}));
-        events.push(asked(json!({"covers": covers})));
+        events.push(approval_requested(json!({"covers": covers})));
         texts(&card(&transcript(&events)), "covers").concat()
     };
     let covers = |tool: &str, calls: Value| {
@@ -131,7 +131,7 @@ fn what_an_answer_for_good_covers_is_said_before_it_is_given() {
     };
     let command = |options: Value| json!({"command": {"text": "rm -r build", "options": options}});
     let both = "“Session” and “Always” apply to";
-    for (tool, calls, said) in [
+    for (tool, calls, words) in [
         ("shell", command(json!({})), "exactly this command."),
         (
             "Bash",
@@ -147,28 +147,28 @@ fn what_an_answer_for_good_covers_is_said_before_it_is_given() {
         ),
         ("Deploy", json!("all"), "every call of Deploy, whatever its arguments."),
     ] {
-        assert_eq!(covered(tool, &covers(tool, calls)), format!("{both} {said}"));
+        assert_eq!(covered(tool, &covers(tool, calls)), format!("{both} {words}"));
     }
     assert!(covered("shell", "shell: rm -r build").contains("earlier version"));
 }
 
 #[test]
-fn call_allowed_by_a_grant_says_which() {
+fn a_call_allowed_by_a_grant_names_the_grant() {
     let covers = json!({"agent": "demo", "workspace": "/w", "tool": "shell", "calls": {"command": {"text": "make"}}});
-    for (scope, said) in [("session", "for this session"), ("always", "always")] {
+    for (scope, words) in [("session", "for this session"), ("always", "always")] {
         let mut events = call("shell", &json!({"command": "make"}));
         events.push(json!({"type": "tool_granted", "callId": "r.1", "scope": scope, "covers": covers.to_string()}));
         let text = conversation(&transcript(&events)).text();
-        let line = format!("Allowed by your rule: {said}, exactly this command");
+        let line = format!("Allowed by your rule: {words}, exactly this command");
         assert!(text.contains(&line), "{text}");
     }
 }
 
 #[test]
-fn a_question_about_a_file_says_what_it_would_write_over() {
+fn a_card_shows_the_file_that_would_be_overwritten() {
     let question = |target: Value| {
         let mut events = call("write_file", &json!({"path": "a.txt", "text": "one\ntwo\n"}));
-        events.push(asked(json!({ "target": target })));
+        events.push(approval_requested(json!({ "target": target })));
         card(&transcript(&events))
     };
     let new = question(json!({"path": "/w/a.txt"}));
@@ -183,9 +183,9 @@ fn a_question_about_a_file_says_what_it_would_write_over() {
 }
 
 #[test]
-fn the_line_says_denied_for_denied_and_leaves_out_the_time_it_waited() {
+fn a_denied_call_counts_as_denied_without_waiting_time() {
     let mut events = call("shell", &json!({"command": "ls"}));
-    events.push(asked(json!({})));
+    events.push(approval_requested(json!({})));
     events.push(json!({"type": "tool_approval_resolved", "callId": "r.1", "decision": "rejected", "by": "user"}));
     events.push(json!({"type": "tool_result", "callId": "r.1", "toolName": "shell", "ok": false,
                        "error": {"code": "tool_denied", "message": "no"}}));
@@ -196,7 +196,7 @@ fn the_line_says_denied_for_denied_and_leaves_out_the_time_it_waited() {
 }
 
 #[test]
-fn a_long_file_that_was_read_can_be_opened_from_its_own_view() {
+fn a_long_file_can_be_opened_from_its_view() {
     let content = "a line of the file\n".repeat(2000);
     let mut events = call("read_file", &json!({"path": "long.txt"}));
     events.push(result(true, json!({ "content": content })));
@@ -212,7 +212,7 @@ fn a_long_file_that_was_read_can_be_opened_from_its_own_view() {
 }
 
 #[test]
-fn a_folder_that_was_listed_shows_what_is_in_it() {
+fn a_listed_folder_shows_its_entries() {
     let entries =
         json!([{"name": "src", "kind": "folder"}, {"name": "a.txt", "kind": "file", "size": 12}]);
     let mut events = call("list_files", &json!({}));
@@ -221,15 +221,15 @@ fn a_folder_that_was_listed_shows_what_is_in_it() {
     assert_eq!(shown, "src/a.txt12 B");
 }
 
-/// However long it is, a person sees how it begins and ends, can see all of it, and can change all of it.
+/// Long arguments show beginning and end, and can be seen and edited completely.
 #[test]
-fn nobody_is_asked_about_what_they_cannot_see() {
+fn long_arguments_can_be_seen_completely() {
     for n in [10, 1500, 5000] {
         let text: String = (0..n).map(|it| format!("line {it} of it;\n")).collect();
         let last = format!("line {} of it;", n - 1);
         let over = json!({"target": {"path": "/w/a.txt", "size": 4, "text": "old\n"}});
         let long = json!({"target": {"path": "/w/a.txt", "size": 4_000_000}});
-        let asked_for = [
+        let proposed_calls = [
             ("shell", json!({"command": text}), json!({})),
             ("write_file", json!({"path": "a.txt", "text": text}), over),
             ("write_file", json!({"path": "a.txt", "text": text}), long),
@@ -243,11 +243,11 @@ fn nobody_is_asked_about_what_they_cannot_see() {
                 json!({"file_path": "a.txt", "old_string": "x", "new_string": text}),
                 json!({}),
             ),
-            ("somebody_elses", json!({"query": text}), json!({})),
+            ("other_tool", json!({"query": text}), json!({})),
         ];
-        for (tool, arguments, options) in asked_for {
+        for (tool, arguments, options) in proposed_calls {
             let mut events = call(tool, &arguments);
-            events.push(asked(options));
+            events.push(approval_requested(options));
             let page = card(&transcript(&events));
             let when = format!("{tool}, {n} lines");
             assert!(page.text().contains("line 3 of it;"), "{when}");
@@ -272,11 +272,13 @@ fn nobody_is_asked_about_what_they_cannot_see() {
 }
 
 #[test]
-fn what_was_written_over_is_said_of_a_long_text_too() {
+fn an_overwritten_long_file_shows_its_diff() {
     let old: String = (0..1000).map(|it| format!("line {it} of the file\n")).collect();
     let new = old.replace("line 500 ", "a line ");
     let mut events = call("write_file", &json!({"path": "a.txt", "text": new}));
-    events.push(asked(json!({"target": {"path": "/w/a.txt", "size": old.len(), "text": old}})));
+    events.push(approval_requested(
+        json!({"target": {"path": "/w/a.txt", "size": old.len(), "text": old}}),
+    ));
     let page = card(&transcript(&events));
     assert!(page.text().contains("Overwrites the existing file"));
     assert_eq!(texts(&page, "diff-removed"), ["-line 500 of the file"]);
@@ -284,9 +286,9 @@ fn what_was_written_over_is_said_of_a_long_text_too() {
     assert_eq!(texts(&page, "show-all"), [""; 0]);
 }
 
-/// Of a run that only waits, the last news says why; words that come are newer.
+/// The last notice explains the wait, until text follows it.
 #[test]
-fn what_the_run_waits_for_says_why_it_takes_so_long() {
+fn the_status_line_shows_the_last_notice() {
     let now = |events: &[Value]| {
         let now = Chrome::new(&view(), &transcript(events)).now.to_html();
         texts(&element("page", &now), "words").concat()
@@ -304,20 +306,20 @@ fn what_the_run_waits_for_says_why_it_takes_so_long() {
 }
 
 #[test]
-fn why_a_call_was_tried_again_stands_in_its_block_and_its_time_beside_its_name() {
+fn a_retried_call_shows_error_and_duration() {
     let mut events = call("SearchEntities", &json!({"q": "lamp"}));
     let error = json!({"code": "tool_error", "message": "the index is busy"});
     events.push(json!({"type": "tool_retry", "callId": "r.1", "attempt": 2, "maxAttempts": 3, "error": error}));
     let page = conversation(&transcript(&events));
-    // In the line of the answer, and in the block.
+    // In the activity line and in the block.
     assert_eq!(texts(&page, "retrying"), ["⟳ Retrying (2/3)"; 2]);
     assert_eq!(texts(&page, "attempts"), ["Before attempt 2 of 3: the index is busy tool_error"]);
-    let mut told = result(true, json!("found"));
-    told["durationMs"] = json!(250);
-    events.push(told);
+    let mut result = result(true, json!("found"));
+    result["durationMs"] = json!(250);
+    events.push(result);
     let page = conversation(&transcript(&events));
     assert_eq!(texts(&page, "called"), ["SearchEntities (250ms)"]);
-    assert_eq!(texts(&page, "attempts").len(), 1, "also when it has ended");
+    assert_eq!(texts(&page, "attempts").len(), 1, "also after its end");
 }
 
 pub(super) fn attributes<'a>(page: &'a Node, name: &str) -> Vec<&'a str> {
@@ -325,10 +327,10 @@ pub(super) fn attributes<'a>(page: &'a Node, name: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn what_cannot_be_changed_can_be_denied_with_a_correction() {
+fn uneditable_calls_can_be_denied_with_a_correction() {
     for can_edit in [true, false] {
         let mut events = call("shell", &json!({"command": "ls"}));
-        events.push(asked(json!({"canEdit": can_edit})));
+        events.push(approval_requested(json!({"canEdit": can_edit})));
         let page = card(&transcript(&events));
         let actions = attributes(&page, "data-action");
         assert_eq!(actions.contains(&"correct"), !can_edit);
@@ -339,7 +341,7 @@ fn what_cannot_be_changed_can_be_denied_with_a_correction() {
 }
 
 #[test]
-fn what_a_server_wants_to_know_is_a_form() {
+fn a_server_s_schema_becomes_a_form() {
     let schema = json!({"type": "object", "required": ["name", "colour"], "properties": {
         "name": {"type": "string", "title": "Your <name>", "description": "As on the door"},
         "mail": {"type": "string", "format": "email"},
@@ -351,7 +353,7 @@ fn what_a_server_wants_to_know_is_a_form() {
     }});
     let form = json!({"message": "Who are you?", "requestedSchema": schema});
     let mut events = call("elicitation", &json!({"serverName": "door"}));
-    events.push(asked(json!({"canEdit": false, "form": form})));
+    events.push(approval_requested(json!({"canEdit": false, "form": form})));
     let page = card(&transcript(&events));
     let fields = attributes(&page, "data-question");
     assert_eq!(fields, ["name", "mail", "age", "colour", "size", "days", "sure"]);
@@ -365,12 +367,12 @@ fn what_a_server_wants_to_know_is_a_form() {
     assert!(attributes(&page, "data-action").contains(&"answer"));
 }
 
-/// Nobody is sent anywhere but to the web, and all that is said is text.
+/// Only web addresses become links, and the message is escaped.
 #[test]
-fn a_server_may_send_people_to_the_web() {
+fn a_server_s_url_is_a_link_only_to_the_web() {
     for (url, is_link) in [("https://a.example/<b>", true), ("javascript:alert(1)", false)] {
         let mut events = call("elicitation", &json!({}));
-        events.push(asked(json!({"form": {"message": "Sign in", "url": url}})));
+        events.push(approval_requested(json!({"form": {"message": "Sign in", "url": url}})));
         let page = card(&transcript(&events));
         assert_eq!(attributes(&page, "href").contains(&url), is_link, "{url}");
         assert!(page.text().contains(url));

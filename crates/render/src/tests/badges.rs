@@ -1,4 +1,4 @@
-//! Seed 001's tests of its own: what a badge says and copies.
+//! Label, state and copied text of badges.
 
 use expect_test::{Expect, expect};
 use transcript::{
@@ -9,7 +9,7 @@ use crate::page::conversation::{Reach, messages};
 use crate::testing::dom::{Node, element};
 use crate::{Bodies, View};
 
-/// Badges of one answer: class, label, what is copied.
+/// Draws the badges of one answer: class, label, copied text.
 fn badges(events: Vec<Event>) -> String {
     let records: Vec<Record> = (1..)
         .zip(events)
@@ -70,7 +70,7 @@ fn check(events: Vec<Event>, expected: Expect) {
 }
 
 #[test]
-fn x1_a_badge_with_all_its_fields() {
+fn a_badge_with_all_fields() {
     check(
         vec![start("c1", "search", Some("call_123")), done("c1", r#"{"query":"weather"}"#)],
         expect![[r#"
@@ -90,7 +90,7 @@ fn x1_a_badge_with_all_its_fields() {
 }
 
 #[test]
-fn x1_a_badge_with_missing_fields() {
+fn a_badge_with_missing_fields() {
     check(
         vec![start("c1", "", None), done("c1", "")],
         expect![[r#"
@@ -106,7 +106,7 @@ fn x1_a_badge_with_missing_fields() {
 }
 
 #[test]
-fn x1_malformed_arguments_are_shown_as_they_are() {
+fn malformed_arguments_are_unchanged() {
     check(
         vec![start("c1", "search", None), done("c1", r#"{"query": "#)],
         expect![[r#"
@@ -123,7 +123,7 @@ fn x1_malformed_arguments_are_shown_as_they_are() {
 }
 
 #[test]
-fn x1_a_call_that_cannot_be_read_is_a_fallback_badge() {
+fn an_unreadable_call_gets_a_fallback_badge() {
     check(
         vec![start("c1", "", None), done("c1", "[{broken")],
         expect![[r#"
@@ -134,7 +134,7 @@ fn x1_a_call_that_cannot_be_read_is_a_fallback_badge() {
 }
 
 #[test]
-fn x1_deltas_add_up() {
+fn deltas_add_up() {
     let streamed = vec![
         start("c1", "search", Some("a")),
         start("c2", "time", Some("b")),
@@ -173,7 +173,7 @@ fn x1_deltas_add_up() {
 }
 
 #[test]
-fn x1_a_name_that_comes_again_gets_a_number() {
+fn a_repeated_name_gets_a_number() {
     let twice = vec![start("c1", "search", None), start("c2", "search", None)];
     let labels = badges(twice);
     assert!(labels.contains("Tool call: search\n"), "{labels}");
@@ -181,12 +181,12 @@ fn x1_a_name_that_comes_again_gets_a_number() {
 }
 
 #[test]
-fn x1_without_calls_there_is_no_list() {
+fn without_calls_there_is_no_list() {
     assert_eq!(badges(Vec::new()), "no list");
 }
 
 #[test]
-fn x1_a_name_or_an_id_of_nothing_is_none() {
+fn blank_names_and_ids_count_as_missing() {
     check(
         vec![start("c1", "  ", Some("")), done("c1", r#"{"q":1}"#), start("c2", " search ", None)],
         expect![[r#"

@@ -1,4 +1,4 @@
-//! What a page leaves out and fetches, and what an exported file has in it instead.
+//! Bodies that a page fetches on request and an exported file contains.
 
 use serde_json::{Value, json};
 use transcript::{Call, Content, Message, SessionId, Transcript};
@@ -8,7 +8,7 @@ use crate::message::tool;
 use crate::testing::dom::element;
 use crate::{BodyKind, Export, Files, Peers, Settings, export_html, whole_body, whole_text};
 
-/// What is shown as it is; the others are views.
+/// Kinds that are shown unchanged; the others are views.
 const TEXTS: [BodyKind; 7] = [
     BodyKind::Arguments,
     BodyKind::Proposed,
@@ -44,9 +44,9 @@ fn whole(records: &[transcript::Record]) -> Transcript {
     transcript
 }
 
-/// In colour, laid out or not, it says the same; output as far as a terminal would show it.
+/// Highlighting and indentation keep the text; output is as a terminal shows it.
 #[test]
-fn the_whole_of_a_text_is_that_text() {
+fn a_whole_body_has_the_complete_text() {
     let mut files = 0;
     for (name, records) in corpus::logs() {
         let transcript = whole(&records);
@@ -66,18 +66,18 @@ fn the_whole_of_a_text_is_that_text() {
             }
         }
     }
-    assert!(files > 0, "no log has a file");
+    assert!(files > 0, "no log contains a file");
 }
 
 #[test]
-fn an_export_holds_what_was_attached_and_asks_no_server_for_it() {
+fn an_export_contains_its_attachments() {
     let (_, records) = corpus::logs().into_iter().find(|(name, _)| *name == "every event").unwrap();
     let transcript = whole(&records);
-    let said = transcript.messages.iter().filter_map(|it| match &it.content {
-        Content::User(said) => Some(&said.attachments),
+    let attached = transcript.messages.iter().filter_map(|it| match &it.content {
+        Content::User(message) => Some(&message.attachments),
         _ => None,
     });
-    let blobs: Vec<&str> = said.flatten().map(|it| it.blob.as_str()).collect();
+    let blobs: Vec<&str> = attached.flatten().map(|it| it.blob.as_str()).collect();
     assert!(!blobs.is_empty());
     let export = |files: Files| {
         let (session, settings) = (&SessionId::new("s"), &Settings::default());
@@ -97,35 +97,35 @@ fn an_export_holds_what_was_attached_and_asks_no_server_for_it() {
     }
 }
 
-/// Whether it came while the command ran, or in one piece when it had ended.
+/// Output is drawn the same whether it was streamed or reported at the end.
 #[test]
-fn what_a_command_printed_is_shown_as_a_terminal_shows_it() {
-    let said = "\u{1b}[31mred\u{1b}[0m\nplain\n";
+fn command_output_is_drawn_like_in_a_terminal() {
+    let output = "\u{1b}[31mred\u{1b}[0m\nplain\n";
     let forms = [
-        json!(said),
-        json!({ "stdout": said, "stderr": "" }),
-        json!({ "stdout": "", "stderr": said }),
-        json!({ "output": said }),
+        json!(output),
+        json!({ "stdout": output, "stderr": "" }),
+        json!({ "stdout": "", "stderr": output }),
+        json!({ "output": output }),
     ];
     for result in forms {
         let records = corpus::call("Bash", (json!({ "command": "make" }), result.clone()));
         let page = crate::testing::page(&Transcript::replay(&records));
-        let told = page
+        let drawn = page
             .elements()
             .into_iter()
             .find(|it| it.attribute("id").is_some_and(|it| it.ends_with("-told")));
-        let told = told.unwrap_or_else(|| panic!("nothing is shown of {result}"));
+        let drawn = drawn.unwrap_or_else(|| panic!("no output of {result}"));
         assert_eq!(
-            told.text().split_whitespace().collect::<Vec<_>>(),
+            drawn.text().split_whitespace().collect::<Vec<_>>(),
             ["red", "plain"],
             "{result}"
         );
-        assert!(told.elements().iter().any(|it| it.name() == "span" && it.text() == "red"));
+        assert!(drawn.elements().iter().any(|it| it.name() == "span" && it.text() == "red"));
     }
 }
 
 #[test]
-fn output_that_is_longer_than_its_box_says_how_long_it_is() {
+fn output_longer_than_its_box_shows_its_length() {
     for (n, expected) in [(20, vec![]), (21, vec!["Show all 21 linesShow less"]), (5000, vec![])] {
         let mut records = corpus::call("Bash", (json!({ "command": "seq" }), json!(null)));
         let lines: String = (0..n).map(|it| format!("line {it}\n")).collect();

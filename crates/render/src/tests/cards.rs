@@ -4,12 +4,12 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::approvals::{asked, call, card, conversation, result, texts, transcript};
+use super::approvals::{approval_requested, call, card, conversation, result, texts, transcript};
 use crate::{export_markdown, is_invisible};
 
 fn question(tool: &str, arguments: &Value, options: Value) -> String {
     let mut events = call(tool, arguments);
-    events.push(asked(options));
+    events.push(approval_requested(options));
     card(&transcript(&events)).text()
 }
 
@@ -93,7 +93,7 @@ const NAMES: [&str; 40] = [
     "limit",
 ];
 
-/// A value in which each text and number is found nowhere else.
+/// Generates a value in which each text and number is unique.
 fn values() -> impl Strategy<Value = Value> {
     let word = "w[a-z]{10}".prop_map(Value::from);
     let leaf = prop_oneof![4 => word, 1 => (100_000..999_999_u32).prop_map(Value::from)];
@@ -120,7 +120,7 @@ fn arguments() -> impl Strategy<Value = Value> {
         .prop_map(|it| Value::Object(it.into_iter().collect::<Map<_, _>>()))
 }
 
-/// All that a value says, as text.
+/// Collects all texts and numbers of a value.
 fn leaves(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::String(text) => found.push(text.clone()),
@@ -140,9 +140,9 @@ proptest! {
         leaves(&arguments, &mut all);
         for leaf in all {
             let number = leaf.parse::<u64>().is_ok();
-            // Lines are told as a range.
-            let is_told = shown.contains(&leaf) || number && shown.contains("lines ");
-            prop_assert!(is_told, "{leaf} of {tool} {arguments} is not in {shown}");
+            // Lines are shown as a range.
+            let is_shown = shown.contains(&leaf) || number && shown.contains("lines ");
+            prop_assert!(is_shown, "{leaf} of {tool} {arguments} is not in {shown}");
         }
         for name in arguments.as_object().into_iter().flatten().map(|it| it.0) {
             let is_known = NAMES.contains(&name.as_str());
@@ -170,7 +170,7 @@ proptest! {
     }
 }
 
-/// Lines that a patch may have, and lines that only look like those.
+/// Generates lines of patches, and lines that only look like them.
 fn patch_lines() -> impl Strategy<Value = Vec<String>> {
     const BEGINNINGS: [&str; 22] = [
         "",
@@ -202,7 +202,7 @@ fn patch_lines() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(line, 1..12)
 }
 
-/// A text as a card writes it.
+/// Returns a text as a card writes it.
 fn written_out(text: &str) -> String {
     let is_marked = |it: char| is_invisible(it) && !matches!(it, '\n' | '\t');
     let letters = text.chars().map(|it| match is_marked(it) {
@@ -248,7 +248,7 @@ proptest! {
 }
 
 #[test]
-fn a_patch_hides_no_line_of_its_head() {
+fn a_card_shows_every_header_line_of_a_patch() {
     let patch =
         "index ; rm -rf ~\n--- a/old.txt\n+++ b/new.txt\n@@ -1 +1 @@ rm\n-a\n+b\n\\ rm -rf /\n";
     let shown = question("x__edit", &json!({ "patch": patch }), json!({}));
@@ -258,7 +258,7 @@ fn a_patch_hides_no_line_of_its_head() {
 }
 
 #[test]
-fn what_a_view_does_not_draw_is_listed() {
+fn arguments_without_a_view_are_listed() {
     for (tool, arguments, expected) in [
         ("evil__shell", json!({"command": "git status", "then": "rm -rf ~"}), "then = rm -rf ~"),
         ("evil__http_get", json!({"url": "https://a.example", "body": "secret"}), "body = secret"),
@@ -304,7 +304,7 @@ fn what_a_view_does_not_draw_is_listed() {
 }
 
 #[test]
-fn a_headline_says_what_will_happen() {
+fn a_headline_describes_the_call() {
     let target = |size: Value| json!({"target": {"path": "/w/project/note.txt", "size": size}});
     for (tool, arguments, options, expected) in [
         ("shell", json!({"command": "ls"}), json!({}), "Run a command in project/"),
@@ -393,17 +393,17 @@ fn a_headline_says_what_will_happen() {
             json!({"type": "session_created", "agent": "demo", "workspace": "/w/project", "workspaceConfirmed": true, "title": ""}),
         ];
         events.extend(call(tool, &arguments));
-        events.push(asked(options));
+        events.push(approval_requested(options));
         let headlines = texts(&card(&transcript(&events)), "card-head").join("");
-        // The count is hidden where there is one card.
+        // The count is hidden if there is one card.
         let headline = headlines.strip_suffix("1 of 1Next").unwrap_or(&headlines);
         assert_eq!(headline, expected, "{tool} {arguments}");
     }
 }
 
-/// Neither line breaks nor a long line push the end out of sight.
+/// Neither line breaks nor a long line move the end out of view.
 #[test]
-fn the_end_of_a_long_command_is_in_view() {
+fn the_end_of_a_long_command_is_visible() {
     let breaks = format!("git status{}rm -rf ~", "\n".repeat(1100));
     let long = format!("git status {} ; rm -rf ~", "x".repeat(100_000));
     let wide = format!("git status {} ; rm -rf ~", " ".repeat(5000));
@@ -418,13 +418,13 @@ fn the_end_of_a_long_command_is_in_view() {
 }
 
 #[test]
-fn arguments_that_cannot_be_read_are_shown_by_their_ends() {
+fn unreadable_arguments_show_both_ends() {
     for arguments in
         ["{\"command\": ".to_owned(), format!("[\"start\",{} \"the end\"]", "1,".repeat(20_000))]
     {
         let mut events = call("shell", &json!({}));
         events[1]["arguments"] = json!(arguments);
-        events.push(asked(json!({})));
+        events.push(approval_requested(json!({})));
         let shown = card(&transcript(&events)).text();
         assert!(shown.contains(&arguments[..8]), "{shown}");
         assert!(arguments.len() < 100 || shown.contains("\"the end\"]"), "{shown}");
@@ -432,19 +432,19 @@ fn arguments_that_cannot_be_read_are_shown_by_their_ends() {
 }
 
 #[test]
-fn the_block_points_to_the_card() {
+fn the_block_links_to_the_card() {
     let mut events = call("shell", &json!({"command": "ls"}));
-    events.push(asked(json!({})));
-    let asked = transcript(&events);
-    assert_eq!(texts(&conversation(&asked), "approval"), [" Waiting for your decisionShow"]);
-    assert!(texts(&conversation(&asked), "buttons").is_empty());
+    events.push(approval_requested(json!({})));
+    let waiting = transcript(&events);
+    assert_eq!(texts(&conversation(&waiting), "approval"), [" Waiting for your decisionShow"]);
+    assert!(texts(&conversation(&waiting), "buttons").is_empty());
 }
 
 #[test]
-fn answers_are_told_in_words() {
+fn form_answers_are_shown_as_text() {
     let mut events = call("AskUserQuestion", &json!({"questions": []}));
     let form = json!([{"question": "Which colour?", "options": [{"label": "Blue"}]}]);
-    events.push(asked(json!({ "form": form })));
+    events.push(approval_requested(json!({ "form": form })));
     let answers = json!({"answers": {"Which colour?": "Blue"}}).to_string();
     events.push(json!({"type": "tool_approval_resolved", "callId": "r.1", "decision": "accepted", "scope": "once",
                        "arguments": answers, "by": "user"}));
@@ -457,9 +457,9 @@ fn answers_are_told_in_words() {
 }
 
 #[test]
-fn calls_that_never_ran_took_no_time() {
+fn calls_that_never_ran_have_no_duration() {
     let mut events = call("shell", &json!({"command": "ls"}));
-    events.push(asked(json!({})));
+    events.push(approval_requested(json!({})));
     events.push(json!({"type": "tool_approval_resolved", "callId": "r.1", "decision": "withdrawn", "by": "run"}));
     events.push(json!({"type": "tool_result", "callId": "r.1", "toolName": "shell", "ok": false,
                        "error": {"code": "tool_interrupted", "message": "stopped"}}));
@@ -469,9 +469,9 @@ fn calls_that_never_ran_took_no_time() {
     assert!(!export_markdown(&transcript).contains("0ms"));
 }
 
-/// A path that is a link is shown with the file that will be written.
+/// A symbolic link is shown with the file that will be written.
 #[test]
-fn the_file_behind_a_link_is_named() {
+fn the_target_of_a_symbolic_link_is_named() {
     let target = json!({"target": {"path": "/home/me/.bashrc", "size": 3}});
     for (tool, arguments, headline) in [
         (
@@ -494,9 +494,9 @@ fn the_file_behind_a_link_is_named() {
     assert!(!text.contains("leads to"), "{text}");
 }
 
-/// A shell without an argument for its folder does not run where such an argument says.
+/// A shell without a folder argument ignores one of that name.
 #[test]
-fn a_folder_that_a_shell_ignores_is_no_place() {
+fn an_ignored_folder_is_not_in_the_headline() {
     for tool in ["bash", "Bash"] {
         let text = question(tool, &json!({"command": "ls", "cwd": "/tmp"}), json!({}));
         assert!(text.starts_with("Run a command1") && text.contains("cwd = /tmp"), "{text}");

@@ -1,4 +1,4 @@
-//! Logs that use everything there is.
+//! Logs that use every feature.
 
 use serde_json::{Value, json};
 use transcript::Record;
@@ -28,7 +28,7 @@ pub(super) fn short_logs() -> impl Iterator<Item = (&'static str, Vec<Record>)> 
     logs().into_iter().filter(is_short)
 }
 
-/// Everything that can be said, longer than a page shows, as it grows.
+/// Every kind of text, longer than a page shows, while it grows.
 pub(super) fn long_words() -> Vec<Record> {
     let line = "**Words** that are `said`, and nothing else.\n";
     let long = |n: usize| line.repeat(n * 1024 / line.len() + 1);
@@ -81,7 +81,7 @@ pub(super) fn numbered(events: impl IntoIterator<Item = Value>) -> Vec<Record> {
     read(&lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// A program that prints more lines than anybody can read, some of them counted by one record.
+/// A run with many unreadable lines, some of them counted by one record.
 fn unreadable() -> Vec<Record> {
     let line = |n: usize| match n {
         60 => json!({"type": "notice", "level": "info", "text": "in between"}),
@@ -94,14 +94,14 @@ fn unreadable() -> Vec<Record> {
     numbered(events)
 }
 
-/// Every view there is, of calls that are too long for a page, and of some that are too long for a transcript.
+/// Calls for every view that are too long for a page, some even for a transcript.
 pub(super) fn long_calls() -> Vec<(&'static str, Vec<Record>)> {
     [800, 3600].into_iter().flat_map(calls_of).map(|(tool, it)| (tool, call(tool, it))).collect()
 }
 
-type AskedAndTold = (Value, Value);
+type ArgumentsAndResult = (Value, Value);
 
-fn calls_of(n: usize) -> [(&'static str, AskedAndTold); 13] {
+fn calls_of(n: usize) -> [(&'static str, ArgumentsAndResult); 13] {
     let text =
         |word: &str| -> String { (0..n).map(|it| format!("{word} numbered {it}\n")).collect() };
     let (old, new) = (text("an old line"), text("a line"));
@@ -155,8 +155,8 @@ fn calls_of(n: usize) -> [(&'static str, AskedAndTold); 13] {
     ]
 }
 
-/// The life of a call, with a person who is asked.
-pub(super) fn call(tool: &str, (arguments, result): AskedAndTold) -> Vec<Record> {
+/// All records of a call that needs approval.
+pub(super) fn call(tool: &str, (arguments, result): ArgumentsAndResult) -> Vec<Record> {
     let target = json!({"path": "/w/a.txt", "size": 12, "text": "an old file\n"});
     let target = if tool == "Write" { target } else { json!(null) };
     let options = json!({"scopes": ["once"], "canEdit": true, "target": target});
@@ -179,5 +179,5 @@ pub(super) fn call(tool: &str, (arguments, result): AskedAndTold) -> Vec<Record>
 
 fn read(text: &str) -> Vec<Record> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
-    lines.map(|line| serde_json::from_str(line).expect("a record a line")).collect()
+    lines.map(|line| serde_json::from_str(line).expect("every line is a record")).collect()
 }

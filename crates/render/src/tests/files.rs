@@ -1,4 +1,4 @@
-//! What an exported file says.
+//! Exported files.
 
 use transcript::{Record, SessionId, Transcript};
 
@@ -27,7 +27,7 @@ fn exported(transcript: &Transcript) -> String {
 }
 
 #[test]
-fn messages_that_wait_are_in_it() {
+fn queued_messages_are_exported() {
     let transcript = transcript(&[
         r#"{"type":"session_created","agent":"demo","title":"T"}"#,
         r#"{"type":"message_queued","messageId":"m","text":"and then?","mode":"queue"}"#,
@@ -56,7 +56,7 @@ fn elements_of_two_sessions_never_share_an_id() {
 }
 
 #[test]
-fn a_file_that_is_elsewhere_is_a_link() {
+fn a_linked_file_is_a_link() {
     let sent = r#""sent":{"parts":[{"type":"file","mediaType":"image/png","url":"https://example.com/dot"},{"type":"file","mediaType":"image/png","url":"javascript:alert(1)"}]}"#;
     let transcript = transcript(&[
         &format!(r#"{{"type":"user_message","messageId":"m1","text":"look",{sent}}}"#),

@@ -1,5 +1,4 @@
-//! The law that makes the product: a page of the log up to m, plus the patches for m+1 to n, is the
-//! page of the log up to n.
+//! The central property: the page at record m plus the patches for m+1 to n equals the page at record n.
 
 use proptest::prelude::*;
 use transcript::logs::any_log;
@@ -16,8 +15,8 @@ use crate::testing::{
 use crate::{Bodies, Files, Live, OpenSession, View, embedded, html_at, messages_page, whole_body};
 
 #[test]
-#[expect(clippy::print_stdout, reason = "how much was compared is part of the result")]
-fn patches_lead_to_the_page_of_every_prefix() {
+#[expect(clippy::print_stdout, reason = "the number of comparisons is part of the result")]
+fn patches_give_the_page_of_every_prefix() {
     let mut compared = 0;
     for (name, records) in corpus::logs() {
         let cuts = check_every_prefix(&records);
@@ -29,7 +28,7 @@ fn patches_lead_to_the_page_of_every_prefix() {
 }
 
 #[test]
-fn every_two_pages_of_a_log_are_one_patch_apart() {
+fn one_patch_connects_any_two_pages() {
     for (_, records) in corpus::short_logs() {
         for n in (0..=records.len()).step_by(9) {
             (0..=n).for_each(|m| check_any_two(&records, m, n));
@@ -39,15 +38,15 @@ fn every_two_pages_of_a_log_are_one_patch_apart() {
 
 /// A text that becomes long, or short again, within one patch.
 #[test]
-fn long_words_are_one_patch_apart() {
+fn one_patch_connects_pages_of_long_texts() {
     let records = corpus::long_words();
     for n in (0..=records.len()).step_by(4) {
         (0..=n).step_by(3).for_each(|m| check_any_two(&records, m, n));
     }
 }
 
-/// Every window of a page, whether or not it reaches the end, is led to the same window of a later
-/// page: what it does not show leaves it alone. Gives the number of windows that ended before the end.
+/// Checks that patches turn every window of a page into the same window of a later page, whether or not it
+/// reaches the end. Returns the number of windows that end before the end.
 fn check_windows(records: &[Record], m: usize, n: usize) -> usize {
     let (before, after) = (Transcript::replay(&records[..m]), Transcript::replay(&records[..n]));
     let (len, later_len) = (before.messages.len(), after.messages.len());
@@ -70,11 +69,11 @@ fn check_windows(records: &[Record], m: usize, n: usize) -> usize {
     partial
 }
 
-/// The same from a server that keeps only the last messages: whatever is about earlier ones leads the pages that
-/// show them to their later selves, and others to nothing new. Gives the number of cuts.
+/// Checks the patches of a server that keeps only the last messages: pages that show earlier ones are updated,
+/// others ignore the operations. Returns the number of cuts.
 fn check_cuts(records: &[Record], m: usize, n: usize) -> usize {
     let (before, after) = (Transcript::replay(&records[..m]), Transcript::replay(&records[..n]));
-    if !records[m..n].iter().all(|it| is_well_begun(&before, &after, it)) {
+    if !records[m..n].iter().all(|it| is_well_formed(&before, &after, it)) {
         return 0;
     }
     let list = |transcript: &Transcript| {
@@ -96,8 +95,8 @@ fn check_cuts(records: &[Record], m: usize, n: usize) -> usize {
     before.messages.len()
 }
 
-/// As a server writes it: a run begins with its start, and nothing begins twice.
-fn is_well_begun(before: &Transcript, after: &Transcript, record: &Record) -> bool {
+/// Returns whether a server could write the record: a run begins with its start, and nothing starts twice.
+fn is_well_formed(before: &Transcript, after: &Transcript, record: &Record) -> bool {
     let run = record.response_id.as_ref().map(|it| it.as_str());
     match (&record.event, run) {
         (Event::UserMessage { message_id, .. }, _) => before.message(message_id.as_str()).is_none(),
@@ -112,7 +111,7 @@ fn is_well_begun(before: &Transcript, after: &Transcript, record: &Record) -> bo
 }
 
 #[test]
-fn patches_of_the_last_messages_lead_every_page_to_its_later_self() {
+fn patches_of_the_last_messages_update_every_page() {
     let mut cuts = 0;
     for (_, records) in corpus::short_logs() {
         for n in (0..=records.len()).step_by(9) {
@@ -122,18 +121,18 @@ fn patches_of_the_last_messages_lead_every_page_to_its_later_self() {
     assert!(cuts > 100, "{cuts} cuts");
 }
 
-/// A page that has been open for long shows what one shows that was just loaded.
+/// A page that has been open for long equals one that was just loaded.
 #[test]
-fn what_stands_around_depends_on_the_last_messages_alone() {
+fn the_chrome_depends_only_on_the_last_messages() {
     let (_, exchange) = corpus::logs().into_iter().find(|(name, _)| *name == "exchange").unwrap();
     let mut long = Transcript::replay(&exchange);
     let mut head = long.head;
     while long.messages.len() < 2 * crate::WINDOW {
         head = head.next();
-        let said = r#"{"type":"user_message","messageId":"m","text":"more"}"#
+        let message = r#"{"type":"user_message","messageId":"m","text":"more"}"#
             .replace("\"m\"", &format!("\"m{head}\""));
         let at = exchange[0].at;
-        let event = serde_json::from_str(&said).unwrap();
+        let event = serde_json::from_str(&message).unwrap();
         long.apply(&Record::new(head, at, SessionId::new("s"), None, event));
         let mut loaded = long.clone();
         loaded.drop_earlier(long.messages.len().saturating_sub(crate::WINDOW));
@@ -145,9 +144,9 @@ fn what_stands_around_depends_on_the_last_messages_alone() {
     }
 }
 
-/// Whatever brings messages to a page draws them as the page does, with the links of their session.
+/// Messages that are fetched are drawn like those of the page, with the links of their session.
 #[test]
-fn messages_that_are_loaded_later_look_as_those_of_the_page() {
+fn messages_loaded_later_equal_those_of_the_page() {
     for (name, records) in corpus::logs() {
         let transcript = &Transcript::replay(&records);
         let drawn = messages(&view(), &transcript.messages, Reach::End).to_html();
@@ -172,7 +171,7 @@ fn messages_that_are_loaded_later_look_as_those_of_the_page() {
 }
 
 #[test]
-fn patches_lead_every_window_to_its_later_self() {
+fn patches_update_every_window() {
     let mut partial = 0;
     for (_, records) in corpus::short_logs() {
         for n in (0..=records.len()).step_by(9) {
@@ -186,12 +185,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn patches_lead_to_the_page_of_every_prefix_of_a_random_log(records in any_log(40)) {
+    fn patches_give_the_page_of_every_prefix_of_a_random_log(records in any_log(40)) {
         check_every_prefix(&records);
     }
 
     #[test]
-    fn any_two_pages_of_a_random_log_are_one_patch_apart(
+    fn one_patch_connects_any_two_pages_of_a_random_log(
         (records, m, n) in any_log(40).prop_flat_map(|records| {
             let len = records.len();
             (Just(records), 0..=len, 0..=len)
@@ -201,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn patches_lead_every_window_of_a_random_log_to_its_later_self(
+    fn patches_update_every_window_of_a_random_log(
         (records, m, n) in any_log(40).prop_flat_map(|records| {
             let len = records.len();
             (Just(records), 0..=len, 0..=len)
@@ -217,21 +216,21 @@ proptest! {
     }
 }
 
-/// After its end nothing comes of a run.
-fn as_a_server_ends_it(mut records: Vec<Record>) -> Vec<Record> {
+/// Drops the records of runs after their end.
+fn without_records_after_the_end(mut records: Vec<Record>) -> Vec<Record> {
     let mut ended = std::collections::HashSet::new();
     records.retain(|it| {
-        let is_told = it.response_id.as_ref().is_none_or(|run| !ended.contains(run));
+        let is_kept = it.response_id.as_ref().is_none_or(|run| !ended.contains(run));
         if let Event::RunFinish { .. } = it.event {
             ended.extend(it.response_id.clone());
         }
-        is_told
+        is_kept
     });
     records
 }
 
 #[test]
-fn no_words_are_out_of_reach() {
+fn no_text_is_unreachable() {
     for (_, records) in corpus::logs() {
         (0..=records.len()).step_by(5).for_each(|cut| check_words(&records[..cut]));
         check_words(&records);
@@ -242,8 +241,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn no_words_of_a_random_log_are_out_of_reach(records in any_log(60)) {
-        check_words(&as_a_server_ends_it(records));
+    fn no_text_of_a_random_log_is_unreachable(records in any_log(60)) {
+        check_words(&without_records_after_the_end(records));
     }
 }
 
@@ -252,7 +251,7 @@ fn ids_are_unique() {
     corpus::logs().iter().for_each(|(_, records)| check_ids(records));
 }
 
-/// A page in which everything that it would fetch is there, and that leads to nothing that only a server has.
+/// Fills in everything that a page would fetch, and removes links that need a server.
 fn completed(mut page: Node, whole: &Transcript) -> Node {
     let fetched = |address: &str| {
         if let Some((_, first)) = address.split_once("/texts?first=") {
@@ -301,9 +300,9 @@ fn completed(mut page: Node, whole: &Transcript) -> Node {
     page
 }
 
-/// An exported page is the page in which every body that it would fetch is there.
+/// An export is the page with every body that it would fetch.
 #[test]
-fn an_export_is_the_page_with_its_bodies() {
+fn an_export_equals_the_page_with_its_bodies() {
     let shown = |view: &View, transcript: &Transcript| {
         let Chrome { heading, sequence, queue, .. } = Chrome::new(view, transcript);
         let list = messages(view, &transcript.messages, Reach::End);
@@ -332,7 +331,7 @@ fn an_export_is_the_page_with_its_bodies() {
     assert!(cut > 40, "{cut} bodies were cut");
 }
 
-/// The attachments of a page, each under the address that it has there.
+/// Returns the attachments of a page by their addresses.
 fn attached(page: &Node) -> Files {
     let links = page.elements().into_iter().filter(|it| it.has_class("attachment"));
     let addresses = links.filter_map(|it| it.attribute("href"));

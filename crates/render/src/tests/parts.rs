@@ -1,4 +1,4 @@
-//! Answers of very many parts: a page shows the last of them, live and loaded alike, and leads to all.
+//! Answers with very many parts: a page shows the last ones and can fetch the others.
 
 use serde_json::{Value, json};
 use transcript::{Record, Transcript};
@@ -8,14 +8,14 @@ use crate::testing::dom::element;
 use crate::testing::{check_any_two, check_every_prefix, check_ids, page, view};
 use crate::{Bodies, View, earlier_parts};
 
-/// Notices and calls, some of them under a call that began long before.
+/// Returns notices and calls, some of them under a call that started long before.
 fn many_parts(n: usize) -> Vec<Record> {
     let call = |id: String| json!({"type": "tool_call_start", "callId": id, "toolName": "Task", "executor": "agent"});
     let done = |id: String| json!({"type": "tool_result", "callId": id, "toolName": "Task", "ok": true, "durationMs": 1});
     let part = |idx: usize| -> Vec<Value> {
         match idx % 50 {
             7 => vec![call(format!("c{idx}"))],
-            // Under the call before, and under one that is left out by then.
+            // Under the call before, and under one that is hidden by then.
             20 => vec![nested(idx, idx - 13), done(format!("c{}", idx - 13))],
             33 if idx > 300 => vec![nested(idx, 7)],
             40 if idx > 300 => vec![nested(idx, idx - 233), done(format!("c{}", idx - 233))],
@@ -33,7 +33,7 @@ fn nested(idx: usize, under: usize) -> Value {
 }
 
 #[test]
-fn patches_lead_to_the_page_of_every_prefix_of_many_parts() {
+fn patches_give_the_page_of_many_parts() {
     let records = many_parts(460);
     check_every_prefix(&records);
     check_ids(&records);
@@ -49,7 +49,7 @@ fn a_page_shows_few_of_many_parts() {
     assert!(many < 2 * few, "{few} and {many} elements");
 }
 
-/// Page by page, all of them can be fetched; a file has them all.
+/// All parts can be fetched in steps; an exported file contains them all.
 #[test]
 fn all_parts_can_be_fetched() {
     let transcript = Transcript::replay(&many_parts(460));

@@ -1,4 +1,4 @@
-//! What programs tell beside words: the changes of an edit, and questions to a person.
+//! Structured data of programs: the changes of an edit, and questions to a person.
 
 use serde_json::{Value, json};
 use transcript::{Record, Transcript};
@@ -8,7 +8,7 @@ use crate::page::conversation::{Reach, messages};
 use crate::testing::dom::{Node, element};
 use crate::{Bodies, View};
 
-/// The page of a call to this tool, and of what happens to it.
+/// Draws the page of a call to this tool and of further events.
 fn page(tool: &str, arguments: &Value, then: &[Value]) -> Node {
     let first = [
         json!({ "type": "run_start", "agent": "claude", "trigger": "user" }),
@@ -42,37 +42,37 @@ fn result(tool: &str, result: &Value) -> Value {
 }
 
 #[test]
-fn an_edit_shows_the_hunks_that_it_told_and_else_what_it_was_asked() {
+fn an_edit_shows_reported_hunks_or_its_arguments() {
     let arguments =
         json!({ "file_path": "/w/note.txt", "old_string": "beta", "new_string": "BETA" });
     let hunk = json!({ "oldStart": 7, "oldLines": 3, "newStart": 7, "newLines": 3,
         "lines": [" alpha", "-beta", "+BETA", " gamma"] });
-    let told = json!({ "filePath": "/w/note.txt", "structuredPatch": [hunk] });
-    let edit = page("Edit", &arguments, &[result("Edit", &told)]);
+    let reported = json!({ "filePath": "/w/note.txt", "structuredPatch": [hunk] });
+    let edit = page("Edit", &arguments, &[result("Edit", &reported)]);
     let shown = texts(&edit, "diff").concat();
     assert!(shown.contains("gamma"), "{shown}");
     assert!(edit.elements().iter().any(|it| it.attribute("data-line") == Some("7")), "numbered");
-    for said in [json!("done"), json!({ "structuredPatch": [{ "lines": 3 }] })] {
-        let shown = texts(&page("Edit", &arguments, &[result("Edit", &said)]), "diff").concat();
+    for reported in [json!("done"), json!({ "structuredPatch": [{ "lines": 3 }] })] {
+        let shown = texts(&page("Edit", &arguments, &[result("Edit", &reported)]), "diff").concat();
         assert!(shown.contains("BETA") && !shown.contains("gamma"), "{shown}");
     }
 }
 
 #[test]
-fn an_edit_of_pi_shows_the_lines_around_it() {
+fn an_edit_of_pi_shows_context_lines() {
     let arguments =
         json!({ "path": "note.txt", "edits": [{ "oldText": "beta", "newText": "BETA" }] });
     let diff = "   ...\n 11 alpha\n-12 beta\n+12 BETA\n 13 gamma";
     let words = "Successfully replaced 1 block(s) in note.txt.";
-    let told = json!({ "content": words, "details": { "diff": diff, "firstChangedLine": 12 } });
-    let edit = page("edit", &arguments, &[result("edit", &told)]);
+    let reported = json!({ "content": words, "details": { "diff": diff, "firstChangedLine": 12 } });
+    let edit = page("edit", &arguments, &[result("edit", &reported)]);
     assert!(texts(&edit, "diff").concat().contains("gamma"));
     assert!(edit.elements().iter().any(|it| it.attribute("data-line") == Some("13")), "numbered");
     assert!(!texts(&edit, "body").iter().any(|it| it.trim() == words), "the change says it");
 }
 
 #[test]
-fn a_file_that_was_made_is_shown_once_and_one_that_was_changed_as_a_change() {
+fn a_new_file_is_shown_whole_and_a_changed_one_as_diff() {
     let arguments = json!({ "file_path": "/w/new", "content": "one line" });
     let made = json!({ "type": "create", "content": "one line", "structuredPatch": [] });
     let drawn = page("Write", &arguments, &[result("Write", &made)]);
@@ -84,13 +84,13 @@ fn a_file_that_was_made_is_shown_once_and_one_that_was_changed_as_a_change() {
     assert!(texts(&drawn, "diff").concat().contains("no line"));
 }
 
-fn asked(form: &Value) -> Value {
+fn approval_requested(form: &Value) -> Value {
     json!({ "type": "tool_approval_requested",
         "options": { "scopes": ["once"], "canEdit": true, "form": form } })
 }
 
 #[test]
-fn questions_are_a_form_whoever_asks_them() {
+fn questions_of_every_program_are_a_form() {
     let questions = json!([
         { "question": "Which <colour>?", "header": "Colour", "multiSelect": false,
           "options": [{ "label": "Red", "description": "warm" }, { "label": "Blue" }] },
@@ -98,7 +98,7 @@ fn questions_are_a_form_whoever_asks_them() {
         { "question": "Why?" },
     ]);
     for form in [questions.clone(), json!({ "questions": questions })] {
-        let drawn = page("AskUserQuestion", &json!({}), &[asked(&form)]);
+        let drawn = page("AskUserQuestion", &json!({}), &[approval_requested(&form)]);
         let inputs = |it: &Node| {
             let kinds = it.elements().into_iter().filter_map(|it| it.attribute("type"));
             kinds.map(str::to_owned).collect::<Vec<_>>().join(" ")
@@ -120,19 +120,19 @@ fn questions_are_a_form_whoever_asks_them() {
 }
 
 #[test]
-fn what_is_no_question_is_asked_as_any_call() {
+fn an_unknown_question_is_drawn_like_any_call() {
     for form in [json!([]), json!({ "message": "Sign in?" }), json!([{ "header": "no words" }])] {
-        let drawn = page("AskUserQuestion", &json!({}), &[asked(&form)]);
+        let drawn = page("AskUserQuestion", &json!({}), &[approval_requested(&form)]);
         assert!(texts(&drawn, "card").concat().contains("Allow once"), "{form}");
     }
 }
 
 #[test]
-fn answers_stand_under_the_call() {
+fn answers_are_shown_below_the_call() {
     let answers = json!({ "answers": { "Which colour?": "Blue" } }).to_string();
     let form = json!([{ "question": "Which colour?", "options": [] }]);
     let resolved = json!({ "type": "tool_approval_resolved", "decision": "accepted", "by": "user",
         "arguments": answers });
-    let drawn = page("AskUserQuestion", &json!({}), &[asked(&form), resolved]);
+    let drawn = page("AskUserQuestion", &json!({}), &[approval_requested(&form), resolved]);
     assert_eq!(texts(&drawn, "decision"), ["You answeredWhich colour? Blue"]);
 }

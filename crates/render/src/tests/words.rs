@@ -1,9 +1,9 @@
-//! Numbers as people read them.
+//! Formatting of numbers.
 
 use crate::text::quantity::dollars;
 
 #[test]
-fn money_has_the_digits_that_say_something() {
+fn costs_have_their_significant_digits() {
     for (cost, shown) in [
         (0.000_01, "under $0.0001"),
         (0.000_1, "$0.0001"),

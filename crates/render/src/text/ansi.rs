@@ -21,7 +21,7 @@ const MAX_CELLS: usize = 16 << 10;
 /// Maximum column beyond the end of a line.
 const MAX_COLUMN: usize = 512;
 
-/// True if a terminal would not show the text as it is. Other text needs no element per line.
+/// Returns whether a terminal would interpret the text. Other text needs no element per line.
 pub(crate) fn has_controls(text: &str) -> bool {
     text.contains(['\x1b', '\r', '\x08'])
 }
@@ -39,7 +39,7 @@ pub fn lines(text: &str, prefix: &str) -> Vec<(String, String)> {
     (0..).map(|n| line_id(prefix, n)).zip(lines).collect()
 }
 
-/// Output that is streamed.
+/// Terminal output that is drawn while it streams in.
 pub struct Output {
     prefix: String,
     parser: Parser,
@@ -124,7 +124,7 @@ fn line_html(prefix: &str, n: usize, cells: &[Cell]) -> String {
     html
 }
 
-/// The plain text by which a line has grown, if nothing else has changed.
+/// Returns the text by which a plain line has grown, if nothing else has changed.
 fn grown(old: &str, new: &str) -> Option<String> {
     let more = new.strip_suffix("</span>")?.strip_prefix(old.strip_suffix("</span>")?)?;
     (!more.contains('<')).then(|| unescaped(more))

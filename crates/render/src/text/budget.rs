@@ -93,7 +93,7 @@ impl SizeBudget {
         start.rfind('\n').map_or(start, |at| &start[..=at])
     }
 
-    /// True if an approval card shows the text completely.
+    /// Returns whether an approval card shows the text completely.
     pub(crate) fn fits(&self, text: &str) -> bool {
         ends(text).is_none()
     }
@@ -207,15 +207,13 @@ fn last(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    //! Nothing gets lost between the ends of a text.
-
     use proptest::prelude::*;
 
     use super::*;
 
     proptest! {
         #[test]
-        fn ends_and_what_is_between_are_the_text(text in "(\\PC{0,80}\n?){0,120}") {
+        fn ends_and_middle_make_the_text(text in "(\\PC{0,80}\n?){0,120}") {
             let Some((head, hidden, tail)) = ends(&text) else {
                 prop_assert!(text.len() <= WHOLE.1 && text.lines().count() <= WHOLE.0);
                 return Ok(());

@@ -153,7 +153,7 @@ impl Highlighter {
         loaded.highlighter.get_or_insert_with(|| Arc::new(Self::load())).clone()
     }
 
-    /// None if a grammar is missing or fails.
+    /// Highlights code; `None` if a grammar is missing or fails.
     fn tokens(&self, code: &str, language: Language) -> Option<String> {
         let syntax = self.syntaxes.find_syntax_by_name(language.syntax())?;
         let mut state = ParseState::new(syntax);
@@ -172,7 +172,7 @@ impl Highlighter {
         Some(spans.finish())
     }
 
-    /// The class of the innermost scope that has one.
+    /// Returns the class of the innermost scope that has one.
     fn class(
         &self,
         scopes: &ScopeStack,
@@ -189,7 +189,7 @@ impl Highlighter {
     }
 }
 
-/// Adjacent tokens of the same class share a span.
+/// Writes tokens as spans; adjacent tokens of the same class share one.
 struct Spans {
     out: String,
     open: &'static str,

@@ -26,10 +26,13 @@ const MAX_COMPARED: usize = 4 << 20;
 /// Longer replacements are not compared word by word.
 const MAX_WORDS: usize = 16 << 10;
 
+/// A line-by-line diff of two texts.
 pub struct Diff {
     rows: Vec<Row>,
     n_left_out: usize,
+    /// Number of added lines.
     pub added: usize,
+    /// Number of removed lines.
     pub removed: usize,
 }
 

@@ -8,8 +8,8 @@ use unicode_general_category::{GeneralCategory, get_general_category};
 #[cfg(test)]
 mod tests;
 
-/// True for control, format, direction-changing and other invisible characters, and for every blank
-/// but the space. Line breaks and tabs are among them; see [`marked`].
+/// Returns whether a character is invisible or changes the reading order: control and format characters,
+/// and every blank except the space. This includes line breaks and tabs.
 pub fn is_invisible(letter: char) -> bool {
     use GeneralCategory::{Control, Format, LineSeparator, ParagraphSeparator, SpaceSeparator};
     match letter {
@@ -23,7 +23,7 @@ pub fn is_invisible(letter: char) -> bool {
     }
 }
 
-/// Characters that fonts draw as nothing: joiners, fillers and variation selectors
+/// Returns whether fonts draw the character as nothing: joiners, fillers and variation selectors
 /// (`Default_Ignorable_Code_Point`), and the empty Braille pattern.
 fn is_blank_by_design(letter: char) -> bool {
     matches!(
@@ -44,7 +44,7 @@ fn is_blank_by_design(letter: char) -> bool {
     )
 }
 
-/// The text with every invisible character written out, as `U+202E`. Line breaks and tabs stay.
+/// Draws text with every invisible character written out, as `U+202E`, except line breaks and tabs.
 pub(crate) fn marked(text: &str) -> Markup {
     html! {
         @for piece in pieces(text) {

@@ -88,7 +88,7 @@ enum Token<'a> {
     Word(&'a str),
 }
 
-/// The tokens of a text that is known to be JSON.
+/// Splits a text that is known to be JSON into tokens.
 fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
@@ -111,7 +111,7 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Up to and with the closing quote.
+/// Returns the length of a string token, including both quotes.
 fn text_length(text: &str) -> usize {
     let mut is_escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {
@@ -125,7 +125,7 @@ fn text_length(text: &str) -> usize {
     text.len()
 }
 
-/// What is known of an object or array before it is written.
+/// Size of an object or array, computed before it is written.
 #[derive(Clone, Copy, Default)]
 struct Measure {
     n_entries: usize,
@@ -133,7 +133,7 @@ struct Measure {
     has_children: bool,
 }
 
-/// The measures, by the index of the opening token. Nothing if the nesting is too deep.
+/// Returns the measures by the index of the opening token; `None` if the nesting is too deep.
 fn measures(tokens: &[Token<'_>]) -> Option<Vec<Measure>> {
     let mut measures = vec![Measure::default(); tokens.len()];
     let mut open: Vec<usize> = Vec::new();
@@ -239,7 +239,7 @@ impl Layout {
         }
     }
 
-    /// Between entries.
+    /// Writes the space or line break between entries.
     fn space(&mut self) {
         if self.open.last().copied().unwrap_or_default() {
             self.new_line()

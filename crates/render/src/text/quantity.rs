@@ -1,8 +1,8 @@
-//! Words for numbers: durations, sizes, counts.
+//! Numbers formatted for people: durations, sizes, counts, costs.
 
 use transcript::Millis;
 
-/// `250ms`, `4.2s`, `12s`, `3m 5s`, `2h 4m`.
+/// Formats a duration: `250ms`, `4.2s`, `12s`, `3m 5s`, `2h 4m`.
 pub(crate) fn duration(ms: u64) -> String {
     let seconds = ms / 1000;
     match ms {
@@ -18,7 +18,7 @@ pub(crate) fn between(from: Millis, to: Millis) -> String {
     duration(to.0.saturating_sub(from.0).max(0).cast_unsigned())
 }
 
-/// `512 B`, `12 KB`, `3.4 MB`.
+/// Formats a size: `512 B`, `12 KB`, `3.4 MB`.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..1000 => format!("{bytes} B"),
@@ -27,7 +27,7 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// `1,234`.
+/// Formats a number with thousands separators: `1,234`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
@@ -40,7 +40,7 @@ pub(crate) fn grouped(number: u64) -> String {
     grouped
 }
 
-/// `$0.0042`, `$0.12`, `$3.40`: cents, and what is less than a few of them more exactly.
+/// Formats a cost in dollars: `$0.0042`, `$0.12`, `$3.40`. Small amounts get more digits.
 pub(crate) fn dollars(cost: f64) -> String {
     match cost {
         it if it < 0.0001 => "under $0.0001".to_owned(),
@@ -49,7 +49,7 @@ pub(crate) fn dollars(cost: f64) -> String {
     }
 }
 
-/// `1 tool`, `3 tools`.
+/// Formats a count: `1 tool`, `3 tools`.
 pub(crate) fn count(number: u64, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{} {one}s", grouped(number)) }
 }

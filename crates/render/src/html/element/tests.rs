@@ -1,4 +1,4 @@
-//! The law of patches: one tree plus the ops is the next tree, and what is in both is never taken out.
+//! A patch turns one tree into another and never removes an element that is in both.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::Op;
 use crate::testing::dom::element;
 use crate::testing::{apply, assert_same};
 
-/// Children of few names, each at most once; some with text that nobody can address.
+/// Generates a tree with few different ids, and some text that patches cannot address.
 fn tree() -> impl Strategy<Value = Element> {
     let child = ("[ab]", any::<bool>());
     let children = prop::collection::vec(child, 8);
@@ -27,7 +27,7 @@ fn tree() -> impl Strategy<Value = Element> {
 
 proptest! {
     #[test]
-    fn any_tree_leads_to_any_other_and_nothing_that_stays_is_taken_out(
+    fn a_patch_turns_any_tree_into_any_other(
         old in tree(), new in tree(),
     ) {
         let mut ops = Vec::new();
@@ -41,7 +41,7 @@ proptest! {
                 Op::Drop { id } => prop_assert!(!has(&new, id), "{id} is dropped"),
                 Op::Add { html, .. } | Op::Before { html, .. } => {
                     let id = &html[9..11];
-                    prop_assert!(!has(&old, id), "{id} comes again");
+                    prop_assert!(!has(&old, id), "{id} is inserted again");
                 }
                 _ => (),
             }
@@ -50,7 +50,7 @@ proptest! {
 }
 
 #[test]
-fn one_that_goes_to_the_top_is_all_that_moves() {
+fn moving_one_child_to_the_top_moves_no_other() {
     let list =
         |names: &[&str]| Element::div("l").children(names.iter().map(|it| Element::div(*it)));
     let mut ops = Vec::new();

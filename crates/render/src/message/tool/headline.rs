@@ -1,4 +1,4 @@
-//! Headlines of approval cards, which say what a call would do: "Run a command in project/", "Overwrite
+//! Headlines of approval cards, which describe a call: "Run a command in project/", "Overwrite
 //! note.txt".
 //!
 //! For a tool of an MCP server the headline only names the tool, because its name does not prove what it
@@ -130,7 +130,7 @@ fn renamed(patch: &str) -> Option<(&str, Option<&str>)> {
     }
 }
 
-/// True if the headline names `subject` completely, so that the view can omit it.
+/// Returns whether the headline names `subject` completely, so that the view can omit it.
 pub(super) fn headline_names(call: &Call, subject: &str) -> bool {
     foreign(&call.name).is_none() && one_line(subject, MAX_SUBJECT) == subject
 }

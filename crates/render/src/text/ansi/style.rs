@@ -1,4 +1,4 @@
-//! How characters look: the attributes and colours of SGR, as classes.
+//! The attributes and colours of SGR escape sequences, as classes.
 
 use std::fmt::Write;
 
@@ -46,7 +46,7 @@ impl Style {
         }
     }
 
-    /// Empty for plain text.
+    /// Returns the classes; empty for plain text.
     pub(super) fn class(&self) -> String {
         let (foreground, background) = match self.is_inverse {
             true => (self.background, self.foreground),
@@ -74,7 +74,8 @@ impl Style {
     }
 }
 
-/// A colour of 256, or one of 16 million brought down to them. `38;5;n` and `38:5:n` are both in use.
+/// Parses a colour of the 256-colour palette; true colours are mapped to it. Both `38;5;n` and `38:5:n` are
+/// in use.
 fn extended<'a>(param: &[u16], rest: &mut impl Iterator<Item = &'a [u16]>) -> Option<u8> {
     let mut next = || rest.next().map(|it| it[0]);
     let byte = |it: u16| u8::try_from(it).ok();
@@ -99,7 +100,7 @@ fn extended<'a>(param: &[u16], rest: &mut impl Iterator<Item = &'a [u16]>) -> Op
 
 const LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
 
-/// The nearest of the colours 16 to 255: a cube of 6 levels, then 24 greys.
+/// Returns the nearest of the colours 16 to 255: a cube of 6 levels, then 24 greys.
 fn nearest(red: u8, green: u8, blue: u8) -> u8 {
     let distance = |index: u8| {
         let (r, g, b) = rgb(index);
@@ -109,7 +110,7 @@ fn nearest(red: u8, green: u8, blue: u8) -> u8 {
     (16..=255).min_by_key(|it| distance(*it)).unwrap_or(15)
 }
 
-/// What the colours 16 to 255 are.
+/// Returns the components of a colour from 16 to 255.
 fn rgb(index: u8) -> (u8, u8, u8) {
     match index.checked_sub(232) {
         Some(grey) => (8 + 10 * grey, 8 + 10 * grey, 8 + 10 * grey),
@@ -120,7 +121,7 @@ fn rgb(index: u8) -> (u8, u8, u8) {
     }
 }
 
-/// Text without a background of its own keeps its hue and gets as light or dark as the theme needs.
+/// Rules for text without its own background: the hue stays, the lightness follows the theme.
 const RULES: &str = "\
 .ansi-bold { font-weight: 650; }
 .ansi-dim { color: var(--muted); }
@@ -134,7 +135,7 @@ const RULES: &str = "\
 [class*='ansi-bg-'][class*='ansi-fg-'] { color: var(--fg); }
 ";
 
-/// The rules for all classes. The page's own stylesheet sets `--ansi-0` to `--ansi-15` for each theme.
+/// Returns the rules for all classes. The page's own stylesheet sets `--ansi-0` to `--ansi-15` for each theme.
 pub fn stylesheet() -> String {
     let mut css = RULES.to_owned();
     for index in 0..=255 {
@@ -151,7 +152,7 @@ pub fn stylesheet() -> String {
     css
 }
 
-/// Black is easier to read on it than white.
+/// Returns whether black text is easier to read on the colour than white.
 fn is_light(red: u8, green: u8, blue: u8) -> bool {
     299 * u32::from(red) + 587 * u32::from(green) + 114 * u32::from(blue) > 128_000
 }

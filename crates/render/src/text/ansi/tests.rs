@@ -1,4 +1,4 @@
-//! The laws of command output: pieces show what the whole shows, and nothing gets out of its line.
+//! Streamed output shows the same as complete output, and no text escapes from its line.
 
 use proptest::prelude::*;
 
@@ -46,7 +46,7 @@ fn check_cuts(text: &str) {
     }
 }
 
-/// Only our spans, only our classes.
+/// Checks that only our spans and classes occur.
 fn check_safe(text: &str) {
     for node in shown(text).elements().iter().skip(1) {
         assert_eq!(node.name(), "span");
@@ -57,7 +57,7 @@ fn check_safe(text: &str) {
 }
 
 #[test]
-fn every_cut_of_every_output_shows_the_same() {
+fn every_split_of_every_output_shows_the_same() {
     for text in OUTPUTS {
         check_cuts(text);
         check_safe(text);
@@ -68,19 +68,19 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_output_obeys_the_laws(text in "([a-z<&é😀]|[\n\r\t\u{8}\u{7}\u{1b}]|\u{1b}\\[[0-9;:]{0,6}[mKGCDAJ]|\u{1b}\\]8;;x\u{7}){0,40}") {
+    fn random_output_streams_like_complete_output(text in "([a-z<&é😀]|[\n\r\t\u{8}\u{7}\u{1b}]|\u{1b}\\[[0-9;:]{0,6}[mKGCDAJ]|\u{1b}\\]8;;x\u{7}){0,40}") {
         check_cuts(&text);
         check_safe(&text);
     }
 
     #[test]
-    fn output_without_controls_is_shown_as_it_is(text in "[^\\x00-\\x1f\\x7f-\\x9f]{0,60}(\n[a-z<>&]{0,9}){0,4}") {
+    fn output_without_controls_is_unchanged(text in "[^\\x00-\\x1f\\x7f-\\x9f]{0,60}(\n[a-z<>&]{0,9}){0,4}") {
         prop_assert_eq!(shown(&text).text(), text);
     }
 }
 
 #[test]
-fn a_terminal_would_show_the_same_text() {
+fn control_characters_work_as_in_a_terminal() {
     let text = |it: &str| shown(it).text();
     assert_eq!(text("10%\r20%\r100%\ndone"), "100%\ndone");
     assert_eq!(text("long line\rshort"), "shortline");
@@ -106,7 +106,7 @@ fn plain_output_grows_by_text_and_colours_are_classes() {
 }
 
 #[test]
-fn hostile_output_stays_small() {
+fn hostile_output_is_bounded() {
     let moves = html(&"\u{1b}[65535Gx\r".repeat(100), "o").into_string();
     assert!(moves.len() < 1000, "{}", moves.len());
     let long = shown(&"x".repeat(3 * MAX_CELLS));

@@ -1,12 +1,12 @@
-//! The languages that are known, by the words that name them. No class comes from agent text: a word
-//! that is not here names nothing.
+//! The known languages and their names. Other names are ignored, so that no class comes from an agent's
+//! text.
 
-/// A language of the table.
+/// A language that can be highlighted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Language(usize);
 
 impl Language {
-    /// By its name, another word for it, a file extension or a file's whole name.
+    /// Returns the language with this name, alias, file extension or file name.
     pub(super) fn named(word: &str) -> Option<Self> {
         let is_it = |(name, _, words): &(&str, &str, &[&str])| {
             name.eq_ignore_ascii_case(word) || words.iter().any(|it| it.eq_ignore_ascii_case(word))
@@ -14,12 +14,12 @@ impl Language {
         LANGUAGES.iter().position(is_it).map(Self)
     }
 
-    /// For classes and labels.
+    /// Returns the name for classes and labels.
     pub fn name(self) -> &'static str {
         LANGUAGES[self.0].0
     }
 
-    /// What the grammar calls itself.
+    /// Returns the name of the grammar.
     pub(super) fn syntax(self) -> &'static str {
         LANGUAGES[self.0].1
     }
@@ -36,7 +36,7 @@ impl std::fmt::Debug for Language {
     }
 }
 
-/// Name, grammar, other words.
+/// Name, grammar and aliases of each language.
 const LANGUAGES: &[(&str, &str, &[&str])] = &[
     ("ada", "Ada", &["adb", "ads"]),
     ("asm", "x86_64 Assembly", &["nasm", "assembly"]),

@@ -1,4 +1,4 @@
-//! The laws of highlighting: it adds spans of known classes and changes no character.
+//! Highlighting adds spans of known classes and changes no character.
 
 use std::collections::HashSet;
 
@@ -23,7 +23,7 @@ const HARD: &[&str] = &[
 fn check(code: &str, language: Language) {
     let html = highlight(code, language).into_string();
     let shown = element("c", &html);
-    // A browser reads line ends and NUL in its own way, with or without highlighting.
+    // A browser normalises line ends and NUL, with or without highlighting.
     let plain = element("c", &crate::html::escape::escaped(code));
     assert_eq!(shown.text(), plain.text(), "{language:?} changed {code:?}");
     for span in shown.elements().iter().skip(1) {
@@ -44,7 +44,7 @@ fn every_language_has_a_grammar_and_changes_no_character() {
 }
 
 #[test]
-fn every_word_names_one_language() {
+fn every_name_is_unique() {
     for language in Language::all() {
         assert_eq!(Language::named(language.name()), Some(language));
         assert!(language.name().bytes().all(|it| it.is_ascii_lowercase() || it == b'-'));
@@ -52,7 +52,7 @@ fn every_word_names_one_language() {
 }
 
 #[test]
-fn the_page_has_a_rule_for_every_class_and_for_no_other() {
+fn the_stylesheet_has_a_rule_for_exactly_each_class() {
     let page = include_str!("../../../../../web/style/text.css");
     let rules = page.split(".hl-").skip(1).filter_map(|it| it.split([' ', ',']).next());
     let mut rules: HashSet<_> = rules.collect();
@@ -74,7 +74,7 @@ proptest! {
 }
 
 #[test]
-fn a_language_is_found_by_fence_and_by_file_name_only_if_it_is_known() {
+fn only_known_names_identify_a_language() {
     let fence = |info| language_of_fence(info).map(Language::name);
     assert_eq!(fence("RS"), Some("rust"));
     assert_eq!(fence("rust,ignore"), Some("rust"));
@@ -89,7 +89,7 @@ fn a_language_is_found_by_fence_and_by_file_name_only_if_it_is_known() {
 }
 
 #[test]
-fn highlighting_goes_on_after_the_grammars_are_unloaded() {
+fn highlighting_works_after_unloading() {
     let rust = language_of_fence("rust").unwrap();
     let before = highlight("let a = 1;", rust).into_string();
     // The first call finds that they were just used.

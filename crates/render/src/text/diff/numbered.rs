@@ -1,9 +1,9 @@
-//! Changes as Pi tells them: a sign, the line's number, and the line. Lines that are the same have the
-//! number that they had before.
+//! Parser for the changes that Pi reports: a sign, the line's number, and the line. Equal lines have their
+//! old number.
 
 use super::{Diff, Kind, Row, Rows};
 
-/// None if the text is no such list.
+/// Parses numbered lines; `None` if the text has another form.
 pub fn numbered(text: &str) -> Option<Diff> {
     let mut rows = Rows::default();
     for line in text.split('\n') {

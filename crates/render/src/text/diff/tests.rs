@@ -1,4 +1,4 @@
-//! The laws of diffs: what they say leads from the text before to the text after.
+//! Applying a diff to the old text gives the new text.
 
 use proptest::prelude::*;
 
@@ -28,7 +28,7 @@ fn read(diff: &Diff) -> Vec<(String, Option<usize>, Option<usize>, String)> {
     rows(diff).iter().map(read_row).collect()
 }
 
-fn as_pi_writes((_, old, new, text): &(String, Option<usize>, Option<usize>, String)) -> String {
+fn in_pi_format((_, old, new, text): &(String, Option<usize>, Option<usize>, String)) -> String {
     match (old, new) {
         (None, None) => "    ...".to_owned(),
         (None, Some(number)) => format!("+{number:3} {text}"),
@@ -37,7 +37,7 @@ fn as_pi_writes((_, old, new, text): &(String, Option<usize>, Option<usize>, Str
     }
 }
 
-/// Every line of both texts is shown under its number, or lies in a gap and is the same in both.
+/// Checks that every line of both texts is shown under its number, or is omitted and equal in both.
 fn check(before: &str, after: &str) {
     let diff = texts(before, after, Some(1));
     let (old, new): (Vec<_>, Vec<_>) = (before.lines().collect(), after.lines().collect());
@@ -71,7 +71,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_diff_leads_from_before_to_after(
+    fn a_diff_turns_the_old_text_into_the_new(
         before in prop::collection::vec("[ab<]{0,2}( [cd&])?", 0..20),
         after in prop::collection::vec("[ab<]{0,2}( [cd&])?", 0..20),
         ends in any::<(bool, bool)>(),
@@ -81,19 +81,19 @@ proptest! {
     }
 
     #[test]
-    fn numbered_lines_are_the_diff_that_they_were_made_of(
+    fn numbered_lines_parse_to_their_diff(
         before in prop::collection::vec("[ab<]{0,2}( [cd&])?", 0..20),
         after in prop::collection::vec("[ab<]{0,2}( [cd&])?", 0..20),
     ) {
         let text = |lines: Vec<String>| lines.iter().map(|it| format!("{it}\n")).collect::<String>();
         let rows = read(&texts(&text(before), &text(after), Some(1)));
-        let written: Vec<String> = rows.iter().map(as_pi_writes).collect();
+        let written: Vec<String> = rows.iter().map(in_pi_format).collect();
         let expected = rows.iter().any(|it| it.1.is_some() != it.2.is_some()).then_some(rows);
         prop_assert_eq!(numbered(&written.join("\n")).map(|it| read(&it)), expected);
     }
 
     #[test]
-    fn no_patch_breaks_out(text in "([-+ @*\\\\<>&a-c0-9,\n]|@@ -1,2 \\+1,2 @@\n|\\*\\*\\* Begin Patch\n){0,60}") {
+    fn no_patch_escapes_its_markup(text in "([-+ @*\\\\<>&a-c0-9,\n]|@@ -1,2 \\+1,2 @@\n|\\*\\*\\* Begin Patch\n){0,60}") {
         if let Some(diff) = patch(&text) {
             let page = element("d", &html(&diff));
             let known = ["div", "table", "tbody", "tr", "td", "p", "mark", "span"];
@@ -105,7 +105,7 @@ proptest! {
 }
 
 #[test]
-fn changed_words_are_marked_and_hostile_text_is_text() {
+fn changed_words_are_marked_and_text_is_escaped() {
     let diff = texts("let a = 1;\nsame\n", "let <b> = 1;\nsame\n", Some(10));
     assert_eq!((diff.added, diff.removed), (1, 1));
     let drawn = html(&diff);
@@ -137,7 +137,7 @@ fn large_texts_are_bounded() {
 }
 
 #[test]
-fn a_missing_newline_shows_only_where_it_is_the_change() {
+fn a_missing_newline_shows_only_if_it_changed() {
     let is_marked = |before, after| html(&texts(before, after, None)).contains('⏎');
     assert!(!is_marked("old", "new"));
     assert!(!is_marked("old\n", "new\n"));
@@ -146,14 +146,14 @@ fn a_missing_newline_shows_only_where_it_is_the_change() {
 }
 
 #[test]
-fn lines_of_unknown_place_have_no_room_for_numbers() {
+fn lines_without_numbers_have_no_number_column() {
     let is_unnumbered = |first| html(&texts("a\n", "b\n", first)).contains("unnumbered");
     assert!(is_unnumbered(None));
     assert!(!is_unnumbered(Some(1)));
 }
 
 #[test]
-fn patches_are_read() {
+fn patches_are_parsed() {
     let unified = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -3,3 +3,3 @@ fn main\n same\n--- removed\n+++ added\n last\n\\ No newline at end of file\n@@ -9 +9,0 @@\n-gone\n";
     let diff = patch(unified).unwrap();
     assert_eq!((diff.added, diff.removed), (1, 2));
@@ -183,7 +183,7 @@ fn patches_are_read() {
     }
 }
 
-/// However little budget there is, what is shown is how the whole begins; and it is told that it is not all.
+/// Any budget shows a beginning of the complete diff, and marks it as incomplete.
 #[test]
 fn a_diff_is_cut_after_a_row() {
     let after: String = (0..2000).map(|it| format!("line {it}\n")).collect();

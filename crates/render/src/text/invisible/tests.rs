@@ -1,4 +1,4 @@
-//! No character of Unicode is drawn so that a reader misses it.
+//! Every character of Unicode is visible or written out.
 
 use std::collections::BTreeSet;
 
@@ -34,9 +34,9 @@ fn every_character_is_shown_or_written_out() {
     assert_eq!(shown(&plain), plain);
 }
 
-/// Decides independently, by Unicode category and by known use.
+/// An independent list, by Unicode category and by known use.
 #[test]
-fn what_counts_as_invisible() {
+fn invisible_characters_by_category() {
     for letter in scalars() {
         use GeneralCategory::{Control, Format, LineSeparator, ParagraphSeparator, SpaceSeparator};
         let is_unseen = matches!(
@@ -60,7 +60,7 @@ fn what_counts_as_invisible() {
 }
 
 #[test]
-fn a_reversed_command_reads_as_it_runs() {
+fn a_reversed_command_is_shown_in_logical_order() {
     let command = "echo hello \u{202e};'~ fr- mr' dne\u{202c}";
     assert_eq!(shown(command), "echo hello U+202E;'~ fr- mr' dneU+202C");
     assert_eq!(shown("npm test\u{a0}"), "npm testU+00A0");

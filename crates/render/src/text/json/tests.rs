@@ -1,4 +1,4 @@
-//! The laws of laid out JSON: its text is the same JSON, token by token.
+//! Indented JSON has the same tokens as its source.
 
 use expect_test::expect;
 use proptest::prelude::*;
@@ -44,12 +44,12 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn laid_out_json_is_the_same_json(json in any_json()) {
+    fn indented_json_is_the_same_json(json in any_json()) {
         check(&json);
     }
 
     #[test]
-    fn every_cut_of_json_is_shown_as_it_is_or_is_json(json in any_json()) {
+    fn every_prefix_of_json_is_json_or_unchanged(json in any_json()) {
         for (at, _) in json.char_indices() {
             let cut = &json[..at];
             let is_json = serde_json::from_str::<&RawValue>(cut).is_ok();
@@ -59,7 +59,7 @@ proptest! {
 }
 
 #[test]
-fn numbers_keys_and_escapes_stay_as_they_are() {
+fn numbers_keys_and_escapes_are_unchanged() {
     check(
         r#"{"z":1.0,"a":12345678901234567890123,"z":1E400,"u":"\u003cb\u003e <i>","e":{},"l":[]}"#,
     );
@@ -69,7 +69,7 @@ fn numbers_keys_and_escapes_stay_as_they_are() {
 }
 
 #[test]
-fn what_is_too_deep_or_too_long_is_shown_as_it_is() {
+fn too_deep_or_too_long_text_is_unchanged() {
     let deep = |n: usize| "[".repeat(n) + &"]".repeat(n);
     check(&deep(MAX_DEPTH));
     assert_eq!(shown(&deep(MAX_DEPTH + 1)), deep(MAX_DEPTH + 1));
@@ -80,7 +80,7 @@ fn what_is_too_deep_or_too_long_is_shown_as_it_is() {
 }
 
 #[test]
-fn deep_and_long_things_are_folded() {
+fn deep_and_long_values_are_folded() {
     let many = format!("[[{}]]", vec!["[1]"; 60].join(","));
     expect![[r#"
         <div class="json"><details open data-holds="2 keys"><summary>{</summary>

@@ -36,9 +36,9 @@ pub(super) struct Piece {
 pub(super) struct Leaf {
     pub(super) id: String,
     pub(super) kind: LeafKind,
-    /// Where its content ends in the piece's HTML.
+    /// End of the leaf's content in the piece's HTML.
     pub(super) html_end: usize,
-    /// Where its content ends in the source.
+    /// End of the leaf's content in the source.
     pub(super) source_end: usize,
 }
 
@@ -58,6 +58,7 @@ impl Block {
         &self.id
     }
 
+    /// Returns the block's HTML.
     pub fn html(&self) -> String {
         match &self.body {
             Body::Whole(piece) => piece.html.clone(),

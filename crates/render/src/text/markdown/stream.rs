@@ -12,6 +12,7 @@ use crate::html::escape::escaped;
 /// Bytes above which an open block is shown as plain text, to bound the work per delta.
 const MAX_PARSED: usize = 16 << 10;
 
+/// A Markdown text that is drawn while it streams in.
 #[derive(Debug, Default)]
 pub struct Stream {
     prefix: String,
@@ -50,10 +51,12 @@ impl Stream {
         Self { prefix: prefix.to_owned(), ..Self::default() }
     }
 
+    /// Returns the blocks so far.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 
+    /// Returns the blocks.
     pub fn into_blocks(self) -> Vec<Block> {
         self.blocks
     }
@@ -234,7 +237,7 @@ impl Stream {
         parsed
     }
 
-    /// True if the line at `at` may still be the end of a fence, an underline or a rule.
+    /// Returns whether the line at `at` may still be the end of a fence, an underline or a rule.
     fn can_be_ended(&self, blocks: &[Placed], at: usize) -> bool {
         let leaf = blocks.last().and_then(|it| it.block.last_piece()?.leaf.as_ref());
         leaf.is_some_and(|leaf| match leaf.kind {
@@ -333,7 +336,7 @@ impl Placed {
         }
     }
 
-    /// True if the complete lines end this block, although no other has started.
+    /// Returns whether the complete lines end this block, although no other has started.
     fn is_ended(&self, lines: &str) -> bool {
         let is_complete = self.end <= lines.len();
         let last_line = &lines[line_start(lines, lines.len().saturating_sub(1))..];
@@ -354,7 +357,7 @@ impl Placed {
     }
 }
 
-/// True for an incomplete line that may still become a fence, an underline or a rule.
+/// Returns whether an incomplete line may still become a fence, an underline or a rule.
 fn is_marker_line(line: &str) -> bool {
     !line.is_empty() && line.chars().all(|it| " \t>-=|:`~".contains(it))
 }

@@ -1,4 +1,4 @@
-//! The laws of streamed markdown, on hard documents and on random ones, and examples to read.
+//! Properties of streamed Markdown, on hard and on random documents.
 
 mod documents;
 mod examples;
@@ -12,7 +12,7 @@ use crate::Op;
 use crate::testing::dom::{Node, element};
 use documents::{DOCUMENTS, long_answer};
 
-/// A page that shows a text as it streams in.
+/// A page that shows a text while it streams in.
 struct Page {
     stream: Stream,
     dom: Node,
@@ -48,7 +48,7 @@ fn cuts(text: &str) -> impl Iterator<Item = usize> {
     text.char_indices().map(|(at, _)| at).chain([text.len()])
 }
 
-/// However the text is cut, the page shows what the text so far shows, and what the whole shows.
+/// Checks that every split of the text shows the same as the text so far, and in the end as the whole.
 fn check_cuts(text: &str) {
     for cut in cuts(text) {
         let mut page = Page::new();
@@ -60,7 +60,7 @@ fn check_cuts(text: &str) {
     check_chunks(text, 1);
 }
 
-/// The same, `size` characters at a time.
+/// Checks a split into pieces of `size` characters.
 fn check_chunks(text: &str, size: usize) {
     let mut page = Page::new();
     let ends: Vec<_> = cuts(text).skip(1).collect();
@@ -75,7 +75,7 @@ fn check_chunks(text: &str, size: usize) {
     assert_eq!(page.close(text).0, shown_closed(text), "{text:?} closed");
 }
 
-/// The text as it stands in the page, highlighting left out.
+/// Returns the node without highlighting.
 fn without_highlighting(node: &Node) -> Node {
     match node {
         Node::Element { name, attributes, .. } if name == "code" => Node::Element {
@@ -96,7 +96,7 @@ fn without_highlighting(node: &Node) -> Node {
     }
 }
 
-/// Definitions alone may change what a complete text shows when it closes.
+/// Checks that closing a complete text changes nothing, unless it has definitions.
 fn check_closing(text: &str) {
     if library::has_definitions(text) {
         return;
@@ -114,7 +114,7 @@ fn check_all(text: &str) {
 }
 
 #[test]
-fn every_cut_of_every_hard_document_shows_the_same() {
+fn every_split_of_every_document_shows_the_same() {
     assert!(DOCUMENTS.len() >= 40);
     let mut n_cuts = 0;
     for text in DOCUMENTS {
@@ -137,7 +137,7 @@ fn closing_changes_nothing_without_definitions() {
 }
 
 #[test]
-fn a_closed_text_is_what_the_library_makes_of_it() {
+fn a_closed_text_matches_the_library() {
     for text in DOCUMENTS {
         for cut in cuts(text) {
             library::check(&text[..cut]);
@@ -145,8 +145,8 @@ fn a_closed_text_is_what_the_library_makes_of_it() {
     }
 }
 
-/// Lines that mean something, in any order, indented in any way.
-fn soup() -> impl Strategy<Value = String> {
+/// Generates meaningful lines in any order with any indentation.
+fn lines() -> impl Strategy<Value = String> {
     let indent = prop::sample::select(vec![
         "", "", "", " ", "  ", "   ", "    ", "\t", "> ", ">", "- ", "1. ",
     ]);
@@ -162,17 +162,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_soup_obeys_the_laws(text in soup()) {
+    fn random_lines_stream_like_complete_text(text in lines()) {
         check_all(&text);
     }
 
     #[test]
-    fn random_marks_obey_the_laws(text in "[-*_`~#>|\\[\\]()!<&:=+1. \t\na😀\u{200b}]{0,40}") {
+    fn random_marks_stream_like_complete_text(text in "[-*_`~#>|\\[\\]()!<&:=+1. \t\na😀\u{200b}]{0,40}") {
         check_all(&text);
     }
 
     #[test]
-    fn random_chunks_show_the_same(text in soup(), size in 2_usize..9) {
+    fn random_chunks_show_the_same(text in lines(), size in 2_usize..9) {
         check_chunks(&text, size);
     }
 }
@@ -195,7 +195,7 @@ fn a_block_that_is_too_long_is_plain_until_it_closes() {
     }
 }
 
-/// Items and rows are sealed one by one.
+/// Items and rows are sealed individually.
 #[test]
 fn long_lists_and_tables_cost_the_same_per_line() {
     let item = |n: usize| format!("- item {n} with *some* `code`\n  - nested\n");
@@ -216,7 +216,7 @@ fn long_lists_and_tables_cost_the_same_per_line() {
 }
 
 #[test]
-fn work_does_not_grow_with_the_length_of_the_answer() {
+fn work_does_not_grow_with_the_length_of_the_text() {
     let text = long_answer(200 << 10);
     let mut stream = Stream::new("p");
     let (mut n_sent, mut from) = (0, 0);
@@ -235,7 +235,7 @@ fn work_does_not_grow_with_the_length_of_the_answer() {
     assert!(sent <= 12, "sent {sent} times its length");
 }
 
-/// Beyond what is parsed while it is open, wherever it was cut.
+/// Longer than the parsed maximum, with every split.
 #[test]
 fn a_very_long_paragraph_is_plain_text_while_it_is_open() {
     let text = "word ".repeat(4 << 10);

@@ -436,8 +436,8 @@ pub(super) fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |it| it + 1)
 }
 
-/// True if the source of a fence ends with its closing line. In a container, the indentation of that line is
-/// ignored.
+/// Returns whether the source of a fence ends with its closing line. In a container, the indentation of that
+/// line is ignored.
 fn is_closed_fence(source: &str, is_top: bool) -> bool {
     let Some(fence) = Fence::of(source.trim_start_matches(' ')) else { return false };
     let Some((_, lines)) = source.trim_end_matches('\n').split_once('\n') else { return false };

@@ -1,4 +1,4 @@
-//! Documents that are hard to cut, the words of random ones, and a long one.
+//! Documents that are hard to split, parts of random ones, and a long one.
 
 pub(super) const DOCUMENTS: &[&str] = &[
     "",
@@ -57,7 +57,7 @@ pub(super) const DOCUMENTS: &[&str] = &[
     "word word word word word word word word word word word word word word word word word word word word, word. 1. 2) - # > word | word: word; `code` word",
 ];
 
-/// What random lines are made of.
+/// Parts of random lines.
 pub(super) const WORDS: &[&str] = &[
     "word",
     "two words",
@@ -129,7 +129,7 @@ pub(super) const WORDS: &[&str] = &[
     "\"",
 ];
 
-/// An answer as agents write them, of about `size` bytes.
+/// Returns a typical message of an agent, of about `size` bytes.
 pub(super) fn long_answer(size: usize) -> String {
     let mut text = String::new();
     let mut n = 0;

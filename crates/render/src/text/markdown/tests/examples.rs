@@ -1,11 +1,11 @@
-//! Streams to read: what goes to the page as a text comes in.
+//! Examples of the operations for a text that streams in.
 
 use expect_test::{Expect, expect};
 
 use super::super::{Stream, closed, html};
 use crate::Op;
 
-/// The operations for each piece, the last line being those of the end.
+/// Checks the operations of each piece; the last line holds those of closing.
 fn check(pieces: &[&str], expected: Expect) {
     let mut stream = Stream::new("p");
     let mut lines: Vec<_> = pieces.iter().map(|it| line(it, &stream.push(it))).collect();
@@ -129,7 +129,7 @@ fn definitions_take_effect_when_the_text_closes() {
 }
 
 #[test]
-fn bare_addresses_are_links_where_they_stand_alone() {
+fn bare_urls_are_links_if_they_stand_alone() {
     let links = |text: &str| -> Vec<String> {
         let html = html(&closed(text, "p"));
         let hrefs = html.split("<a class=\"autolink\" href=\"").skip(1);

@@ -1,4 +1,4 @@
-//! The plain library as the judge: its own HTML, made comparable to ours.
+//! Comparison with the HTML of the parser library.
 
 use pulldown_cmark::{CowStr, Event, Parser, Tag, TagEnd, html::push_html};
 
@@ -12,9 +12,9 @@ pub(super) fn has_definitions(text: &str) -> bool {
     has_links || parser.into_iter().any(|it| matches!(it, Event::Start(Tag::FootnoteDefinition(_))))
 }
 
-/// The closed text shows what the library shows, but for the rules that `markdown.rs` states.
+/// Checks that a closed text equals the library's HTML, except for the rules in `markdown.rs`.
 pub(super) fn check(text: &str) {
-    // It leaves NUL to whoever reads the HTML.
+    // The library keeps NUL, which an HTML parser replaces.
     let text = &text.replace('\0', "\u{fffd}");
     let mut html = String::new();
     push_html(&mut html, Parser::new_ext(text, options()).map(raw_html_as_text));
@@ -31,8 +31,8 @@ fn raw_html_as_text(event: Event<'_>) -> Event<'_> {
     }
 }
 
-/// Without what the two sides state differently: ids, classes, styles, white space between blocks,
-/// what becomes of links and pictures, what stands around code, and where the text of a tight item stands.
+/// Removes the known differences: ids, classes, styles, white space between blocks, links and images,
+/// markup around code, and paragraphs in tight items.
 fn comparable(node: &Node) -> Vec<Node> {
     let Node::Element { name, children, .. } = node else {
         return vec![Node::Text(collapsed(&node.text()))];
@@ -76,7 +76,7 @@ fn picture_text(node: &Node) -> String {
     if is_address { String::new() } else { alt }
 }
 
-/// White space as a reader sees it.
+/// Collapses white space as a browser shows it.
 fn spaced(name: &str, children: Vec<Node>) -> Vec<Node> {
     match name {
         "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "td" | "th" => trimmed(children),
@@ -88,8 +88,8 @@ fn spaced(name: &str, children: Vec<Node>) -> Vec<Node> {
     }
 }
 
-/// What stands loose in an item gets the paragraph that it has in a loose list: the one that
-/// follows if it is but a task's mark.
+/// Puts the loose content of an item into a paragraph, as in a loose list; a task's checkbox goes into the
+/// paragraph that follows.
 fn wrapped(children: Vec<Node>) -> Vec<Node> {
     let mut blocks: Vec<Node> = Vec::new();
     let mut run = Vec::new();
@@ -141,7 +141,7 @@ fn collapsed(text: &str) -> String {
     collapsed
 }
 
-/// Texts that became neighbours are one.
+/// Merges adjacent texts.
 fn joined(nodes: Vec<Node>) -> Vec<Node> {
     let mut all: Vec<Node> = Vec::new();
     for node in nodes {

@@ -1,4 +1,4 @@
-//! Whatever the text says, the page holds only our elements, our attributes, our ids and classes.
+//! For any text, the page contains only our elements, attributes, ids and classes.
 
 use std::collections::HashSet;
 
@@ -96,7 +96,7 @@ fn check_element(node: &Node, text: &str) {
             "data-action" => value == "show-picture",
             "data-of" => value == "code",
             "dir" => matches!(value.as_str(), "auto" | "ltr"),
-            // Shown by the stylesheet, as text.
+            // The stylesheet shows it as text.
             "data-language" => name == "div" && value.len() <= 24,
             "aria-hidden" => name == "svg",
             "target" => value == "_blank",
@@ -156,7 +156,7 @@ fn nothing_of_the_text_becomes_markup() {
 }
 
 #[test]
-fn quotes_and_lists_may_be_as_deep_as_they_like() {
+fn quotes_and_lists_may_have_any_depth() {
     let lists: String = (0..100).map(|it| format!("{}- x\n", "  ".repeat(it))).collect();
     for text in [">".repeat(10_000), "> ".repeat(5000) + "x", "- ".repeat(5000) + "x", lists] {
         let page = shown_closed(&text);
