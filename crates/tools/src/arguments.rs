@@ -86,7 +86,7 @@ pub fn without_advice(message: &str) -> &str {
     message.split_once(ADVICE).map_or(message, |(problem, _)| problem)
 }
 
-/// `path: 5 is not of type "string"`
+/// Describes an error with its field: `path: 5 is not of type "string"`.
 fn describe(error: jsonschema::ValidationError<'_>) -> String {
     let place = error.instance_path().to_string();
     match place.trim_start_matches('/') {
@@ -95,7 +95,7 @@ fn describe(error: jsonschema::ValidationError<'_>) -> String {
     }
 }
 
-/// `path (string, required), from_line (integer)`, from the schema.
+/// Lists the fields of a schema: `path (string, required), from_line (integer)`.
 fn describe_fields(schema: &Value) -> String {
     let is_required = |name: &str| {
         schema["required"].as_array().is_some_and(|it| it.iter().any(|field| field == name))

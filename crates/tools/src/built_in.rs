@@ -30,7 +30,7 @@ pub(crate) struct Tool {
     pub(crate) name: &'static str,
     pub(crate) description: &'static str,
     pub(crate) parameters: fn() -> Value,
-    /// A failure may pass, and trying again does no harm.
+    /// Whether the call may be retried after a transient failure.
     pub(crate) may_repeat: bool,
     pub(crate) work: Work,
 }
@@ -38,10 +38,11 @@ pub(crate) struct Tool {
 /// How a tool does its work.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
-    /// May block and may panic: it gets a thread of its own.
+    /// May block and may panic, so it runs on a separate thread.
     Blocking(fn(&Arguments, &ToolContext) -> Result<Value, ErrorInfo>),
+    /// Asynchronous.
     Waiting(Wait),
-    /// Has a timeout of its own.
+    /// Asynchronous, with its own timeout.
     WaitingForOthers(Wait),
 }
 
@@ -61,7 +62,7 @@ pub(crate) const BUILT_IN: [Tool; 11] = [
     callboard_note::TOOL,
 ];
 
-/// Tools that program agents are offered too; for everything else they have their own.
+/// Tools that are also offered to program agents; for everything else they have their own.
 pub(crate) const FOR_PROGRAMS: [&str; 3] =
     [agents_list::TOOL.name, agents_message::TOOL.name, callboard_note::TOOL.name];
 
@@ -78,13 +79,13 @@ impl Tool {
             }
             Work::Blocking(run) => {
                 let work = tokio::task::spawn_blocking(move || run(&arguments, &context));
-                outcome(work.await.unwrap_or_else(|error| Err(broke_off(self.name, &error))))
+                outcome(work.await.unwrap_or_else(|error| Err(aborted(self.name, &error))))
             }
         }
     }
 }
 
-fn broke_off(name: &str, error: &tokio::task::JoinError) -> ErrorInfo {
+fn aborted(name: &str, error: &tokio::task::JoinError) -> ErrorInfo {
     if error.is_panic() {
         ErrorInfo::new(ErrorCode::ToolFailed, format!("The tool '{name}' broke down."))
     } else {

@@ -1,4 +1,4 @@
-//! The surroundings of one call: whose it is, where it works, how it is stopped, and how it reports.
+//! The context of one call: its session, its workspace, its stop signal, and its reports.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use transcript::{CallId, ErrorInfo, Event, Millis, OutputStream, ResponseId, Ses
 
 use crate::{Peers, PrivateFiles, interrupted};
 
-/// What a call may use besides its arguments.
+/// Everything that a call may use besides its arguments.
 #[derive(Clone)]
 pub struct ToolContext {
     /// Session of the call.
@@ -41,27 +41,27 @@ pub struct Stopped(pub watch::Receiver<bool>);
 pub struct ToolUpdate {
     /// The call that reports.
     pub call_id: CallId,
-    /// What it reports.
+    /// The report.
     pub event: ToolEvent,
 }
 
 /// Content of a [`ToolUpdate`].
 #[derive(Debug)]
 pub enum ToolEvent {
-    /// A piece of output; `offset` counts the bytes of the stream before it.
+    /// New output; `offset` counts the bytes of the stream before it.
     Output {
         /// The stream that was written to.
         stream: OutputStream,
-        /// Bytes of the stream before this piece.
+        /// Bytes of the stream before the new text.
         offset: u64,
         /// The new text.
         delta: String,
     },
-    /// The call failed in a way that may pass, and is tried again.
+    /// The call failed and is retried.
     Retry {
         /// Number of the next attempt, from 2.
         attempt: u32,
-        /// Attempts in all.
+        /// Maximum number of attempts.
         max_attempts: u32,
         /// Why the attempt before it failed.
         error: ErrorInfo,
@@ -82,7 +82,7 @@ impl ToolContext {
         if self.stopped.is_set() { Err(interrupted()) } else { Ok(()) }
     }
 
-    /// Sends a report. Returns false if nobody receives it any more.
+    /// Sends a report. Returns false if the receiver is gone.
     pub(crate) async fn report(&self, event: ToolEvent) -> bool {
         self.updates.send(ToolUpdate { call_id: self.call_id.clone(), event }).await.is_ok()
     }

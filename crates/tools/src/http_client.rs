@@ -4,8 +4,8 @@ use std::sync::Once;
 
 use reqwest::{Client, ClientBuilder};
 
-/// Starts a client. All clients are made here, because a TLS provider must be installed before the first.
-#[expect(clippy::disallowed_methods, reason = "this is the one place")]
+/// Returns the builder of a client. All clients are made here, because a TLS provider must be installed before the first.
+#[expect(clippy::disallowed_methods, reason = "all clients are built here")]
 pub fn http_client_builder() -> ClientBuilder {
     static INSTALL: Once = Once::new();
     INSTALL.call_once(|| {

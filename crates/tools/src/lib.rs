@@ -1,9 +1,36 @@
-//! What agents can do on the server: the built-in tools, the tools of MCP servers, the policy that decides
-//! which calls need an approval, and the processes that calls start.
+//! The tools of agents: built-in tools, the tools of MCP servers, the policy that decides which calls need
+//! an approval, and the processes that calls start.
 //!
-//! A call has exactly one outcome, whatever happens in it: arguments that do not match the schema, a panic,
-//! a timeout, a stop. Error messages are written for a model and say what to do instead. File tools are
+//! A call has exactly one outcome, even if its arguments do not match the schema, if it panics, times out
+//! or is stopped. Error messages are written for a model and say what to do instead. File tools are
 //! confined to the workspace folder. Other sessions are reached only through [`Peers`].
+//!
+//! # Example
+//!
+//! Asking the policy whether calls may run:
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use tools::PrivateFiles;
+//! use tools::policy::{Asker, Pattern, Place, Policy, Proposed, Rule, Verdict};
+//!
+//! let rule = Rule { deny: vec![Pattern::new("*.env")], ..Rule::default() };
+//! let policy = Policy {
+//!     rules: [("write_file".to_owned(), rule)].into(),
+//!     timeout_ms: None,
+//!     private: PrivateFiles::default(),
+//!     search_path: "/usr/bin:/bin".into(),
+//! };
+//!
+//! let place = Place { agent: "demo", workspace: Path::new("/workspace"), search_path: None };
+//! let judge = |tool, arguments| policy.judge(&Proposed::new(tool, arguments, place, Asker::Us));
+//! assert_eq!(judge("read_file", r#"{"path": "a.txt"}"#), Verdict::Allow);
+//! assert_eq!(judge("write_file", r#"{"path": "a.txt", "text": ""}"#), Verdict::Ask);
+//! assert_eq!(judge("write_file", r#"{"path": "src/.env", "text": ""}"#), Verdict::Deny);
+//! ```
+
+#![warn(missing_docs)]
 
 mod arguments;
 mod built_in;

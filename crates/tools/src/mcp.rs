@@ -1,13 +1,13 @@
-//! MCP servers: programs and services that bring tools of their own.
+//! MCP servers: programs and services that provide tools.
 //!
-//! A server is started when its tools are first needed, stays, and is started again when it has died
-//! and is needed. Its tools are known by names of ours, `server__tool`. What it says is untrusted:
-//! names, schemas and results are cut to what a model and a page can take.
+//! A server is started when its tools are first needed, stays running, and is restarted when it has exited
+//! and is needed. Its tools get names of the form `server__tool`. Its output is untrusted: names, schemas and
+//! results are cut to sizes that a model and a page can handle.
 
 mod connection;
 mod content;
-mod heard;
 mod names;
+mod notifications;
 mod process;
 mod server;
 mod tool;
@@ -27,28 +27,41 @@ pub use self::names::{is_server_id, server_of};
 use self::server::Server;
 pub(crate) use self::tool::McpTool;
 
-/// A server as it is configured.
+/// Configuration of an MCP server.
 #[derive(Debug, Clone)]
 pub struct McpSettings {
-    /// Neither holds `__` nor ends with `_`, so that a tool's name says whose it is.
+    /// Id of the server. Neither contains `__` nor ends with `_`, so that a tool's name identifies the server.
     pub id: String,
+    /// How the server is reached.
     pub transport: ServerTransport,
-    /// For the start, and for each call.
+    /// Timeout of the start, and of each call.
     pub time_limit: Duration,
-    /// Variables that it needs and that are not set.
+    /// Required environment variables that are not set.
     pub missing: Vec<String>,
 }
 
 /// How a server is reached.
 #[derive(Clone)]
 pub enum ServerTransport {
-    /// A program that we start, spoken with over its stdin and stdout.
-    Program { command: Vec<String>, folder: PathBuf, environment: Vec<(OsString, OsString)> },
+    /// A program that the server starts, over its stdin and stdout.
+    Program {
+        /// Program and arguments.
+        command: Vec<String>,
+        /// Folder in which it runs.
+        folder: PathBuf,
+        /// Complete environment of the program.
+        environment: Vec<(OsString, OsString)>,
+    },
     /// Streamable HTTP.
-    Url { url: String, headers: Vec<(String, String)> },
+    Url {
+        /// Address of the server.
+        url: String,
+        /// Headers of every request, which may contain keys.
+        headers: Vec<(String, String)>,
+    },
 }
 
-/// Without what may hold keys.
+/// Omits everything that may contain keys.
 impl std::fmt::Debug for ServerTransport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -58,43 +71,50 @@ impl std::fmt::Debug for ServerTransport {
     }
 }
 
-/// Puts a file where results can name it; gives its hash.
+/// Stores a file that results refer to, and returns its hash.
 pub type StoreFile =
     Arc<dyn Fn(Vec<u8>) -> BoxFuture<'static, Result<String, String>> + Send + Sync>;
 
-/// All servers that are configured.
+/// All configured MCP servers.
 #[derive(Clone, Default)]
 pub struct McpServers {
     servers: Arc<[Arc<Server>]>,
 }
 
+/// State of an MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
+    /// The server has not been needed yet.
     NotStarted,
+    /// The server is being started.
     Starting,
+    /// The server's tools can be called.
     Ready,
-    /// It did not start, or it has died; it is started again when it is needed.
+    /// The server did not start or has exited; it is restarted when it is needed.
     Failed,
 }
 
-/// A server as `GET /api/mcp` shows it.
+/// An MCP server in the response of `GET /api/mcp`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpServerInfo {
+    /// Id of the server.
     pub id: String,
+    /// State of the server.
     pub state: State,
-    /// The names of its tools, as agents call them.
+    /// Names of its tools, as agents call them.
     pub tools: Vec<String>,
-    /// What went wrong last.
+    /// The last error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Of the program, while it runs.
+    /// Process id of the program, while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
 }
 
 impl McpServerInfo {
+    /// Returns the state as a short text for people.
     pub fn in_words(&self) -> String {
         match (self.state, self.tools.len()) {
             (State::NotStarted, _) => "not started: nobody needed it yet".to_owned(),
@@ -106,17 +126,18 @@ impl McpServerInfo {
     }
 }
 
-/// How long an agent waits for servers before it goes on without their tools.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time that an agent waits for servers before it continues without their tools.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl McpServers {
-    /// `owner` is found in the environment of the programs: no two that run at a time may have the same.
+    /// Returns the servers, none of them started. `owner` marks the environment of their programs and must be
+    /// unique among the Callboard servers that run at the same time.
     pub fn new(servers: Vec<McpSettings>, owner: &str, keep: &StoreFile) -> Self {
         let server = |it| Arc::new(Server::new(it, owner, Arc::clone(keep)));
         Self { servers: servers.into_iter().map(server).collect() }
     }
 
-    /// Every tool that is known now, in a fixed order.
+    /// Returns every tool that is currently known, in a fixed order.
     pub(crate) fn tools(&self) -> Vec<Arc<McpTool>> {
         self.servers.iter().flat_map(|it| it.tools()).collect()
     }
@@ -125,7 +146,7 @@ impl McpServers {
         self.owner_of(tool)?.tools().into_iter().find(|it| it.name == tool)
     }
 
-    /// Ends when it is known whether there is such a tool, which may take a start.
+    /// Resolves when it is known whether the tool exists, which may start its server.
     pub async fn discover(&self, tool: &str) {
         if self.may_bring(tool)
             && let Some(server) = self.owner_of(tool)
@@ -134,18 +155,18 @@ impl McpServers {
         }
     }
 
-    /// Whether what is known of the tool may change with the next look.
+    /// Returns whether connecting to the server may change what is known of the tool.
     pub fn may_bring(&self, tool: &str) -> bool {
         let Some(server) = self.owner_of(tool) else { return false };
         !server.is_settled() || self.find(tool).is_none() && server.may_try_again()
     }
 
-    /// Why a tool is not there that a server might have.
+    /// Returns why a tool is missing that its server may have.
     pub fn why_missing(&self, tool: &str) -> Option<ErrorInfo> {
         self.owner_of(tool)?.why_unusable()
     }
 
-    /// Ends when the tools of these servers are known, or will not be soon. None if that is so already.
+    /// Waits for the tools of these servers, up to a timeout. `None` if there is nothing to wait for.
     pub fn getting_ready(
         &self,
         is_wanted: impl Fn(&str) -> bool,
@@ -153,7 +174,7 @@ impl McpServers {
         let wanted = self.servers.iter().filter(|it| is_wanted(&it.settings.id));
         let (settled, unsettled): (Vec<_>, Vec<_>) =
             wanted.cloned().partition(|it| it.is_settled());
-        // One that failed is given another chance, for which nobody waits.
+        // A failed server is retried in the background.
         for server in settled.into_iter().filter(|it| it.may_try_again()) {
             tokio::spawn(async move { server.connected().await.map(drop) });
         }
@@ -162,20 +183,21 @@ impl McpServers {
         }
         Some(Box::pin(async move {
             let all = join_all(unsettled.iter().map(|it| it.connected()));
-            let _ = timeout(PATIENCE, all).await;
+            let _ = timeout(START_TIMEOUT, all).await;
         }))
     }
 
-    /// Tries all, also those that nobody needed yet.
+    /// Connects to all servers, including those that were not needed yet.
     pub async fn try_all(&self) {
         join_all(self.servers.iter().map(|it| it.connected())).await;
     }
 
+    /// Returns the states of all servers.
     pub fn infos(&self) -> Vec<McpServerInfo> {
         self.servers.iter().map(|it| it.info()).collect()
     }
 
-    /// Ends all programs, and waits for it. None is started after this.
+    /// Ends all programs and waits for their end. No program is started after this.
     pub async fn stop(&self) {
         join_all(self.servers.iter().map(|it| it.stop())).await;
     }

@@ -1,4 +1,4 @@
-//! Where paths really lead.
+//! Resolution of paths through links.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 const MAX_LINKS: u32 = 40;
 /// Longest name of a file.
 const MAX_NAME: usize = 255;
-/// Paths up to this length can be looked at by their text. The system itself walks step by step and gets
-/// further.
+/// Maximum length of an absolute path that can be given to the system. The system itself resolves relative
+/// to handles and gets further.
 const MAX_PATH: usize = 4000;
 
-/// Follows every link step by step, as the system does, also one whose target does not exist yet.
+/// Resolves every link as the system does, even if the target does not exist yet.
 ///
-/// Returns `None` where the target is not certain: too many links, a path that is too long or that may not
-/// be read, or one through `/proc`, where a name leads every process elsewhere.
+/// Returns `None` if the target is not certain: too many links, a path that is too long or unreadable, or
+/// one through `/proc`, where names differ between processes.
 pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
     let steps = |path: &Path| path.iter().rev().map(OsStr::to_owned).collect::<Vec<_>>();
     let (mut real, mut ahead) = (PathBuf::new(), steps(path));
@@ -25,7 +25,7 @@ pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
             real.pop();
             continue;
         }
-        // A step that is the root begins again.
+        // An absolute step replaces the path.
         let next = real.join(&step);
         if step.len() <= MAX_NAME && next.as_os_str().len() > MAX_PATH || next.starts_with("/proc")
         {
@@ -37,19 +37,19 @@ pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
                 n_links += 1;
                 ahead.extend(steps(&target));
             }
-            Err(error) if is_end(error.kind()) || step.len() > MAX_NAME => real = next,
+            Err(error) if is_no_link(error.kind()) || step.len() > MAX_NAME => real = next,
             Err(_) => return None,
         }
     }
     Some(real)
 }
 
-/// Whether the error of `readlink` says that there is no link.
-fn is_end(kind: ErrorKind) -> bool {
+/// Returns whether the error of `readlink` means that there is no link.
+fn is_no_link(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::InvalidInput | ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-/// Whether the path leads into the folder, or to it. False where that is not certain.
+/// Returns whether the path leads into the folder, or to it. False if that is not certain.
 pub(crate) fn leads_into(path: &Path, folder: &Path) -> bool {
     match (real_path(path), real_path(folder)) {
         (Some(path), Some(folder)) => path.starts_with(folder),
@@ -59,8 +59,6 @@ pub(crate) fn leads_into(path: &Path, folder: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    //! A path that is resolved leads where the system's own resolution leads.
-
     use std::os::unix::fs::symlink;
 
     use super::*;
@@ -85,7 +83,7 @@ mod tests {
         assert_eq!(real_path(&long), Some(long.clone()), "no file can have such a name");
     }
 
-    /// Folders whose absolute path is too long for one call of the system, with a link out at the end.
+    /// The absolute path of the link is too long for one system call.
     #[test]
     fn a_link_at_the_end_of_a_very_long_path_is_not_missed() {
         let dir = tempfile::tempdir().unwrap();

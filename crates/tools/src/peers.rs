@@ -1,4 +1,4 @@
-//! The other agents of the server, as tools reach them.
+//! Access of tools to the other agents of the server.
 
 use std::time::Duration;
 
@@ -29,13 +29,13 @@ pub struct Peer {
     pub id: String,
     /// Kind of its backend.
     pub kind: &'static str,
-    /// What it is for.
+    /// Purpose of the agent.
     pub description: String,
     /// Why it cannot be used now.
     pub problem: Option<String>,
-    /// It is answering in another session.
+    /// Whether it has an active run in another session.
     pub is_busy: bool,
-    /// It is the agent that asked for the list.
+    /// Whether it is the agent that requests the list.
     pub is_caller: bool,
 }
 
@@ -50,14 +50,14 @@ pub struct PeerMessage {
     pub call_id: CallId,
     /// Agent that receives it.
     pub agent: String,
-    /// Session that receives it. None: as configured.
+    /// Session that receives it; `None` for the configured rule.
     pub choice: Option<SessionChoice>,
     /// Text of the message.
     pub text: String,
     /// Whether the sender waits for the reply.
     pub mode: ExchangeMode,
-    /// How long the sender waits; time that a person takes for an approval does not count. None: as
-    /// configured.
+    /// Time that the sender waits, not counting the time that a person takes for an approval; `None` for
+    /// the configured timeout.
     pub timeout: Option<Duration>,
 }
 
@@ -68,7 +68,7 @@ pub struct PeerReply {
     pub exchange_id: ExchangeId,
     /// Session that received the message.
     pub session: SessionId,
-    /// Text of the reply. None in the mode `async`, where it arrives later as a message.
+    /// Text of the reply; `None` in the mode `async`, where it arrives later as a message.
     pub answer: Option<String>,
 }
 
@@ -97,7 +97,7 @@ pub enum SessionChoice {
 }
 
 impl SessionChoice {
-    /// Returns none if the word is neither a rule nor an id.
+    /// Parses a rule or a session id. Returns `None` if the word is neither a rule nor an id.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "new" => Self::By(SessionRule::New),

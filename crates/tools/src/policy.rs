@@ -1,8 +1,7 @@
-//! The policy: which calls may run, which need a person, and which never run.
+//! The policy: which calls may run, which need an approval, and which never run.
 //!
-//! A rule is about a tool and about what the call is aimed at, its *subject*: the command, the path,
-//! the address. What no rule and no default knows is asked about. `docs/approvals.md` says all of
-//! this to users.
+//! A rule applies to a tool and to the *subject* of a call: its command, path or URL. A call that no rule and
+//! no default covers needs an approval. `docs/approvals.md` describes this for users.
 
 mod command;
 mod file_tools;
@@ -29,46 +28,56 @@ pub use file_tools::FileTool;
 pub use pattern::Pattern;
 pub use proposed::{Asker, Place, Proposed};
 
+/// Judgement of the policy about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
+    /// The call may run.
     Allow,
+    /// The call needs an approval.
     Ask,
+    /// The call never runs.
     Deny,
 }
 
+/// Rules and defaults for all calls.
 #[derive(Debug)]
 pub struct Policy {
-    /// By the tool's name, or a pattern for names; see [`Self::rule_for`].
+    /// Rules by tool name, or by a pattern for names.
     pub rules: BTreeMap<String, Rule>,
-    /// How long a call waits for a decision. None: until somebody decides.
+    /// Milliseconds that a call waits for a decision; `None` for no limit.
     pub timeout_ms: Option<u64>,
-    /// A call that names these files, or may reach them, is for a person to decide about.
+    /// The server's own files. A call that names them, or may reach them, needs an approval.
     pub private: PrivateFiles,
     /// `PATH` of commands.
     pub search_path: OsString,
 }
 
-/// The strictest list that has a fitting pattern decides.
+/// A rule for the calls of a tool. The strictest list with a matching pattern decides.
 #[derive(Debug, Default)]
 pub struct Rule {
+    /// Subjects that are denied.
     pub deny: Vec<Pattern>,
+    /// Subjects that need an approval.
     pub ask: Vec<Pattern>,
+    /// Subjects that are allowed.
     pub allow: Vec<Pattern>,
-    /// Where no pattern fits; the tool's default if left out.
+    /// Verdict if no pattern matches; `None` for the tool's default.
     pub otherwise: Option<Verdict>,
 }
 
 /// The subject of a rule: the text that its patterns are matched against.
 enum Subject<'a> {
-    /// `is_bare`: there are no other arguments that matter.
+    /// A shell command.
     Command {
         line: &'a str,
+        /// Whether there are no other relevant arguments.
         is_bare: bool,
     },
     Other(&'a str),
 }
 
 impl Policy {
+    /// Decides whether a call may run.
     pub fn judge(&self, call: &Proposed<'_>) -> Verdict {
         let ruled = self.ruled(call);
         match (ruled, self.reach(call)) {
@@ -79,8 +88,8 @@ impl Policy {
         }
     }
 
-    /// The scope of a session or "always" decision; see [`GrantScope`]. None if it can be given only
-    /// once.
+    /// Returns the [`GrantScope`] of a session or "always" decision about the call, as text. `None` if only
+    /// this call can be approved.
     pub fn covers(&self, call: &Proposed<'_>) -> Option<String> {
         if self.reach(call) != Reach::Elsewhere {
             return None;
@@ -89,12 +98,13 @@ impl Policy {
             agent: call.place.agent.to_owned(),
             workspace: real_path(call.place.workspace)?.to_str()?.to_owned(),
             tool: call.tool.to_owned(),
-            calls: call.extent()?,
+            calls: call.granted_calls()?,
         };
         Some(covers.to_text())
     }
 
-    /// A program's shell is judged as `shell` is, unless there is a rule under its own name.
+    /// Returns the verdict of the rules. A program's shell is judged like `shell`, unless there is a rule for
+    /// its own name.
     fn ruled(&self, call: &Proposed<'_>) -> Option<Verdict> {
         if !call.is_shell() {
             return self.rule_for(call.tool)?.judge(&Subject::Other(&call.subject()));
@@ -113,23 +123,23 @@ impl Policy {
         }
     }
 
-    /// The tool's own, else that of the longest pattern which fits its name. `*` fits all.
+    /// Returns the rule for the tool's name, else that of the longest pattern that matches it.
     fn rule_for(&self, tool: &str) -> Option<&Rule> {
         let fitting = self.rules.iter().filter(|(name, _)| Pattern::new(name).fits(tool));
         let by_pattern = || fitting.max_by_key(|(name, _)| name.len()).map(|(_, rule)| rule);
         self.rules.get(tool).or_else(by_pattern)
     }
 
-    /// Whether the call can come near the server's own files.
+    /// Returns how near the call can come to the server's own files.
     fn reach(&self, call: &Proposed<'_>) -> Reach {
         let workspace = call.place.workspace;
         let is_built_in = call.asker == Asker::Us && !call.tool.contains("__");
-        // Our own tools refuse those files themselves, and know of no others.
+        // Our own tools refuse those files themselves.
         if is_built_in && !call.is_shell() {
             return Reach::Elsewhere;
         }
         let shell = call.shell();
-        // Whether a tool really works in the folder that its arguments name is for the tool to say.
+        // Not every tool works in the folder that its arguments name, so both folders are checked.
         let named = shell.as_ref().map(|it| it.folder_in(workspace));
         let folders: Vec<&Path> = once(workspace).chain(named.as_deref()).collect();
         let texts = strings(&call.arguments).flat_map(|text| {
@@ -139,7 +149,9 @@ impl Policy {
             })
         });
         let nearest = texts.max().unwrap_or(Reach::Elsewhere);
-        let is_known = call.file_tool().is_some() || call.reads_one_file() || self.only_looks(call);
+        let is_known = call.file_tool().is_some()
+            || call.reads_one_file()
+            || self.runs_read_only_command(call);
         match nearest {
             Reach::Elsewhere if !is_known && folders.iter().any(|it| self.private.is_near(it)) => {
                 Reach::Possible
@@ -150,26 +162,26 @@ impl Policy {
 }
 
 impl Policy {
-    /// Whether the call runs a command that plainly only looks at files of the workspace.
-    fn only_looks(&self, call: &Proposed<'_>) -> bool {
+    /// Returns whether the call runs a read-only command inside the workspace.
+    fn runs_read_only_command(&self, call: &Proposed<'_>) -> bool {
         let workspace = call.place.workspace;
         let search_path = call.place.search_path.unwrap_or(&self.search_path);
         let is_read_only = |text: &str| read_only::is_read_only(text, workspace, search_path);
         call.shell().is_some_and(|it| it.is_bare() && is_read_only(&it.text))
     }
 
-    /// A tool of a program that has the name of one of ours is another tool.
+    /// Returns the default verdict. A program's tool with the name of one of ours is another tool.
     fn by_default(&self, call: &Proposed<'_>) -> Verdict {
         let is_harmless = match (call.asker, call.tool) {
             (Asker::Us, "time" | "list_files" | "read_file" | "search_files") => true,
             (Asker::Us, "agents_list" | "agents_message" | "callboard_note") => true,
-            (Asker::Us, _) => self.only_looks(call),
+            (Asker::Us, _) => self.runs_read_only_command(call),
             // Pi's own shell. Another tool that takes commands may do anything with them, and so may a shell
             // that is configured by files of the workspace.
             (Asker::Program { is_judged: false }, "bash") => {
-                self.only_looks(call) && !has_entry(call.place.workspace, ".pi")
+                self.runs_read_only_command(call) && !has_entry(call.place.workspace, ".pi")
             }
-            // Pi's own tools that read.
+            // Pi's own read-only tools.
             (Asker::Program { is_judged: false }, "read" | "grep" | "find" | "ls") => true,
             (Asker::Program { .. }, _) => false,
         };
@@ -177,18 +189,18 @@ impl Policy {
     }
 }
 
-/// Whether the folder has an entry of this name. True where that is not certain.
+/// Returns whether the folder has an entry of this name. True if that is not certain.
 fn has_entry(folder: &Path, name: &str) -> bool {
     let found = folder.join(name).symlink_metadata();
     !found.is_err_and(|it| it.kind() == ErrorKind::NotFound)
 }
 
-/// The name of a session's grant in the API.
+/// Returns the id of a session's grant in the API.
 pub fn grant_id(covers: &str) -> String {
     blake3::hash(covers.as_bytes()).to_hex()[..16].to_owned()
 }
 
-/// All texts in a value, the names of its fields among them.
+/// Iterates over all texts in a value, including the names of its fields.
 fn strings(value: &Value) -> Box<dyn Iterator<Item = &str> + '_> {
     match value {
         Value::String(text) => Box::new(once(text.as_str())),
@@ -215,7 +227,7 @@ impl Rule {
         if self.allow.iter().any(|it| subject.is_matched_by(it)) {
             return Some(Verdict::Allow);
         }
-        // Where every command is allowed whatever its text, no text can mislead.
+        // If every command is allowed regardless of its text, unusual characters cannot mislead.
         let depends_on_text = !self.deny.is_empty() || !self.ask.is_empty();
         match self.otherwise {
             Some(Verdict::Allow) if depends_on_text && !subject.is_plain() => Some(Verdict::Ask),
@@ -225,7 +237,7 @@ impl Rule {
 }
 
 impl Subject<'_> {
-    /// Texts that patterns of `deny` and `ask` are tried on.
+    /// Returns the texts that patterns of `deny` and `ask` are matched against.
     fn readings(&self) -> Vec<String> {
         match self {
             Self::Command { line, .. } => command::readings(line),
@@ -233,8 +245,8 @@ impl Subject<'_> {
         }
     }
 
-    /// A star must stand neither for a second command nor for a character that nobody sees, and a
-    /// pattern is about the command alone.
+    /// Returns whether a pattern of `allow` matches. A star must match neither a second command nor an
+    /// invisible character, and a pattern covers the command only, not other arguments.
     fn is_matched_by(&self, pattern: &Pattern) -> bool {
         match self {
             Self::Command { is_bare: false, .. } => false,

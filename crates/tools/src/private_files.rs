@@ -1,8 +1,7 @@
-//! The server's own files, which no agent may reach: the data folder with the token, the password hash
-//! and every log.
+//! Private files: the data folder with the token, the password hash and every log, which no tool may reach.
 //!
-//! File tools refuse them. A command can be written in many ways, so one that names them, or may reach
-//! them, is always put to a person.
+//! File tools refuse them. A command can be written in many ways, so one that names them, or may reach them,
+//! always needs an approval.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -15,34 +14,37 @@ use percent_encoding::percent_decode_str;
 
 use crate::paths::real_path;
 
+/// The server's own files.
 #[derive(Debug, Clone, Default)]
 pub struct PrivateFiles {
-    /// None where nothing is private, as in tests.
+    /// The data folder; `None` if nothing is private, as in tests.
     folder: Option<PathBuf>,
     home: Option<PathBuf>,
 }
 
-/// Device and inode: the same for every name of a file.
+/// Device and inode, which identify a file under all its names.
 pub(crate) type Inode = (u64, u64);
 
-/// Whether a call can come near the private files.
+/// How near a call can come to the private files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// It names none of them, and does not work where they are.
+    /// The call names no private files and does not work near them.
     Elsewhere,
+    /// The call may reach private files.
     Possible,
+    /// The call names private files.
     Named,
 }
 
-/// A longer command is not searched word by word.
+/// Maximum length in bytes of a command that is analysed word by word.
 const MAX_SEARCHED: usize = 16 * 1024;
-/// Nor is one with more words.
+/// Maximum number of words of such a command.
 const MAX_WORDS: usize = 1000;
-/// A longer text is no path.
+/// Maximum length of a path in bytes.
 const MAX_PATH: usize = 4096;
-/// Entries of the data folder that are looked at; it has a few dozen.
+/// Maximum number of entries of the data folder that are checked; it has a few dozen.
 const MAX_ENTRIES: usize = 10_000;
-/// Characters from which on a shell may make anything of a word.
+/// Characters that a shell expands, so that the rest of a word may become anything.
 const UNCERTAIN: &[char] = &['*', '?', '[', '{', '$', '`'];
 /// Characters after which another command may begin.
 const SEPARATORS: &[char] = &[';', '&', '|', '\n', '(', ')', '{', '}', '`'];
@@ -50,16 +52,17 @@ const SEPARATORS: &[char] = &[';', '&', '|', '\n', '(', ')', '{', '}', '`'];
 const ENDS_OF_WORDS: &str = ";&|<>$`(){}[]*?!#~=:,@\"'\\";
 
 impl PrivateFiles {
+    /// Returns the files of a data folder; `home` is the home folder of the server's user.
     pub fn new(data: &Path, home: Option<&Path>) -> Self {
         Self { folder: Some(data.to_owned()), home: home.map(Path::to_owned) }
     }
 
-    /// The data folder by its real path, if that is certain.
+    /// Returns the real path of the data folder, if it is certain.
     pub fn real_folder(&self) -> Option<String> {
         Some(real_path(self.folder.as_ref()?)?.to_str()?.to_owned())
     }
 
-    /// Whether the path leads to one of them, through links and hard links too, or may lead there.
+    /// Returns whether the path leads to a private file, also through links and hard links, or may lead there.
     pub fn holds(&self, path: &Path) -> bool {
         let Some(folder) = &self.folder else { return false };
         let (Some(real), Some(folder)) = (real_path(path), real_path(folder)) else { return true };
@@ -69,7 +72,7 @@ impl PrivateFiles {
         is_inside || linked.is_some_and(|it| self.inodes().contains(&(it.dev(), it.ino())))
     }
 
-    /// The data folder and all that is in it now.
+    /// Returns the inodes of the data folder and of everything in it.
     pub fn inodes(&self) -> HashSet<Inode> {
         let mut found = HashSet::new();
         let mut waiting: Vec<PathBuf> = self.folder.iter().cloned().collect();
@@ -85,7 +88,7 @@ impl PrivateFiles {
         found
     }
 
-    /// Whether the private files lie in this folder or around it.
+    /// Returns whether the data folder is inside this folder or contains it.
     pub fn is_near(&self, workspace: &Path) -> bool {
         let Some(folder) = &self.folder else { return false };
         match (real_path(folder), real_path(workspace)) {
@@ -96,7 +99,7 @@ impl PrivateFiles {
         }
     }
 
-    /// How near a command comes that begins in this folder.
+    /// Returns how near a command comes that starts in this folder.
     pub fn reach_of_command(&self, command: &str, folder: &Path) -> Reach {
         // `da"ta"` is the word `data` to a shell.
         let unquoted: String = command.chars().filter(|it| !"\"'\\".contains(*it)).collect();
@@ -117,15 +120,15 @@ impl PrivateFiles {
         reaches.max().unwrap_or(Reach::Elsewhere)
     }
 
-    /// How near a word of a command comes. One that the shell completes can become any path in the folder in
-    /// which its first uncertain character stands.
+    /// Returns how near a word of a command comes. A word that the shell expands can become any path in the
+    /// folder before its first uncertain character.
     fn reach_of_word(&self, word: &str, folder: &Path) -> Reach {
         let Some(at) = word.find(UNCERTAIN) else { return self.reach_of_path(&folder.join(word)) };
         let known = word[..at].rfind('/').map_or("", |it| &word[..=it]);
         self.reach_of_path(&folder.join(known)).min(Reach::Possible)
     }
 
-    /// The text with the home folder in place of `~`, `$HOME` and `${HOME}`.
+    /// Returns the text with the home folder in place of `~`, `$HOME` and `${HOME}`.
     fn with_home(&self, text: &str) -> String {
         let Some(home) = self.home.as_ref().and_then(|it| it.to_str()) else {
             return text.to_owned();
@@ -142,7 +145,8 @@ impl PrivateFiles {
         text
     }
 
-    /// A folder around the private files may be searched or copied with all that is in it.
+    /// Returns how near a path comes. A folder that contains the private files may be searched or copied with
+    /// them.
     fn reach_of_path(&self, path: &Path) -> Reach {
         let Some(folder) = &self.folder else { return Reach::Elsewhere };
         let is_around = || match (real_path(path), real_path(folder)) {
@@ -156,7 +160,7 @@ impl PrivateFiles {
         }
     }
 
-    /// How near another argument comes, which may be a path or have one in it.
+    /// Returns how near an argument comes that is or contains a path.
     pub fn reach_of_text(&self, text: &str, folder: &Path) -> Reach {
         if self.is_named_in(&self.with_home(text)) {
             return Reach::Named;
@@ -166,8 +170,8 @@ impl PrivateFiles {
         reaches.max().unwrap_or(Reach::Elsewhere)
     }
 
-    /// The paths that a program may take a text for: as it is, without an `@` before it, with usual spaces,
-    /// from the home folder on, or as an address of a file.
+    /// Returns the paths that a program may read from a text: unchanged, without a leading `@`, with plain
+    /// spaces, relative to the home folder, or from a `file:` URL.
     fn paths_of(&self, text: &str) -> Vec<String> {
         if text.is_empty() || text.len() > MAX_PATH {
             return Vec::new();
@@ -187,8 +191,8 @@ impl PrivateFiles {
         self.names().iter().any(|it| has_path(text, it))
     }
 
-    /// The ways to write the folder: as configured, as it really is, and from the home folder on, which
-    /// is also how `~` and `$HOME` go on.
+    /// Returns the names of the data folder: as configured, its real path, and both relative to the home
+    /// folder, as after `~` and `$HOME`.
     fn names(&self) -> Vec<String> {
         let Some(folder) = &self.folder else { return Vec::new() };
         let both = |it: &PathBuf| [Some(it.clone()), real_path(it)].into_iter().flatten();
@@ -199,15 +203,15 @@ impl PrivateFiles {
                 .filter_map(|it| it.strip_prefix(&home).ok())
                 .map(Path::to_owned)
                 .collect();
-            // A single word says too little.
+            // A single word would match too much.
             names.extend(in_home.into_iter().filter(|it| it.components().count() > 1));
         }
         names.iter().filter_map(|it| it.to_str().map(str::to_owned)).collect()
     }
 }
 
-/// The texts in a command that may be paths: between blanks, between characters that end words in a shell,
-/// and from each of those characters to the next blank, for names in which they are letters.
+/// Returns the texts in a command that may be paths: between blanks, between characters that end words in a
+/// shell, and from each of those characters to the next blank, because names may contain them.
 fn words(command: &str) -> impl Iterator<Item = &str> {
     let is_blank = |it: char| it.is_whitespace() || it.is_control();
     let is_end = move |it: char| is_blank(it) || ENDS_OF_WORDS.contains(it);
@@ -219,7 +223,7 @@ fn words(command: &str) -> impl Iterator<Item = &str> {
     tails.chain(command.split(is_end)).filter(|it| !it.is_empty())
 }
 
-/// Whether a part of the command is a bare `cd`, which leads to the home folder.
+/// Returns whether a part of the command is a bare `cd`, which changes to the home folder.
 fn goes_home(command: &str) -> bool {
     command.split(SEPARATORS).any(|it| {
         let mut words = it.split_whitespace();
@@ -227,8 +231,8 @@ fn goes_home(command: &str) -> bool {
     })
 }
 
-/// Whether the path stands in the text, and not only as a part of a longer name. Before an absolute path
-/// anything may stand, as in `-C/srv/data`.
+/// Returns whether the text contains the path, not only as a part of a longer name. An absolute path may
+/// follow any character, as in `-C/srv/data`.
 fn has_path(text: &str, path: &str) -> bool {
     let is_absolute = path.starts_with('/');
     let is_of_name = |it: char| it.is_alphanumeric() || "_-.".contains(it);

@@ -1,9 +1,9 @@
-//! The processes that a command or an agent has begun, all of them, and their end.
+//! All processes that a command or an agent has started, and their termination.
 //!
-//! Each has a process group of its own, and a [`Mark`] in its environment. The group finds what cleared
-//! its environment; the mark finds what left the group (`setsid`), and also what a server that was
-//! killed has left behind. A program that has a [`keeper`] is found with all that is below that, whatever
-//! it did to be neither in the group nor marked.
+//! Each command or agent has its own process group, and a [`Mark`] in its environment. The group finds
+//! processes that cleared their environment; the mark finds processes that left the group (`setsid`), and
+//! those that a killed server left behind. If the program has a [`keeper`], all descendants of the keeper
+//! are found, even without group and mark.
 
 mod keeper;
 
@@ -21,162 +21,169 @@ use transcript::CallId;
 
 pub use keeper::{keep, kept, program_of};
 
-/// How long processes may take to end by themselves.
+/// Time that processes get to end by themselves.
 const GRACE: Duration = Duration::from_secs(2);
-/// What cannot be killed within this time will never be.
-const PATIENCE: Duration = Duration::from_secs(2);
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
-/// What is said of processes changes while it is read, so it may lead in a circle.
-const DEEPEST: usize = 1000;
+/// Time after which a process that cannot be killed is given up.
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Maximum number of ancestors. Process data change while they are read, so they may form a circle.
+const MAX_DEPTH: usize = 1000;
 
 /// A variable that all processes of one command or agent inherit, and no others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
+    /// Name of the variable.
     pub name: &'static str,
+    /// Value of the variable.
     pub value: String,
 }
 
 impl Mark {
-    /// Known from the log alone.
+    /// Returns the mark of a call, which a restarted server can derive from the log.
     pub fn of_call(call: &CallId) -> Self {
         Self { name: "CALLBOARD_CALL", value: call.to_string() }
     }
 
-    /// Known from the configuration alone.
+    /// Returns the mark of an MCP server, which a restarted server can derive from the configuration.
     pub fn of_mcp_server(value: &str) -> Self {
         Self { name: "CALLBOARD_MCP_SERVER", value: value.to_owned() }
     }
 
+    /// Returns the mark of an agent's program.
     pub fn of_agent(value: String) -> Self {
         Self { name: "CALLBOARD_MARK", value }
     }
 }
 
+/// The processes of one command, agent or MCP server.
 #[derive(Debug, Clone)]
 pub struct Processes {
     group: Option<Pid>,
-    /// What is below it is meant, and it ends by itself when nothing is.
+    /// The keeper, whose descendants belong to the set; it ends by itself when it has none.
     keeper: Option<Pid>,
-    /// None: no process is meant because of its environment.
+    /// Marked environment variable, as `NAME=value`; `None` to ignore environments.
     mark: Option<String>,
 }
 
-/// A process, and when it was started: another one may get its number.
+/// A process by its number and start time, because numbers are reused.
 pub type Begun = (Pid, u64);
 
-/// Which of them are meant.
+/// Selects some of the processes.
 #[derive(Clone)]
-enum Which {
+enum Selection {
     All,
-    /// What a program runs for its work, except these. It gives commands sessions of their own, to be
-    /// able to end them; what it needs for itself, as its MCP servers, stays in its own session.
+    /// Commands of a program, except these. A program starts commands in separate Unix sessions so that it
+    /// can end them; its own helpers, such as MCP servers, stay in its session.
     CommandsBut(Vec<Begun>),
 }
 
 impl Processes {
-    /// `leader` is the process that was started, and its group's number.
+    /// Returns the processes of a program without keeper; `leader` is the number of its process and group.
     pub fn of(leader: Option<u32>, mark: &Mark) -> Self {
         let group = leader.and_then(as_pid);
         Self { group, keeper: None, mark: Some(format!("{}={}", mark.name, mark.value)) }
     }
 
-    /// The process that was started is a keeper.
+    /// Returns the processes of a program with this keeper.
     pub fn kept(keeper: Option<u32>, mark: &Mark) -> Self {
         let of = Self::of(keeper, mark);
         Self { keeper: of.group, ..of }
     }
 
-    /// Those of an earlier server. Its keeper is one of them only if it is the same process still: the
-    /// number may have become another's.
+    /// Returns the processes that an earlier server left behind. The keeper is given with its start time
+    /// and ignored if its number belongs to another process now.
     pub fn of_earlier(keeper: Option<(u32, u64)>, mark: &Mark) -> Self {
         let alive = keeper.filter(|(pid, started)| start_time(*pid) == Some(*started));
         Self::kept(alive.map(|(pid, _)| pid), mark)
     }
 
-    /// What a keeper has to end.
+    /// Returns the descendants of a keeper.
     fn below(keeper: Pid) -> Self {
         Self { group: None, keeper: Some(keeper), mark: None }
     }
 
-    /// Asks them to end, then makes them, until none is left.
+    /// Terminates all processes: first with SIGTERM, then with SIGKILL.
     pub async fn end(&self) {
         self.off_thread(Self::end_here).await;
     }
 
-    /// Likewise, on this thread.
+    /// Terminates all processes on this thread.
     fn end_here(&self) {
-        for (signal, patience) in [(Signal::TERM, GRACE), (Signal::KILL, PATIENCE)] {
-            self.wait(&Which::All, Some(signal), patience);
+        for (signal, limit) in [(Signal::TERM, GRACE), (Signal::KILL, KILL_TIMEOUT)] {
+            self.wait(&Selection::All, Some(signal), limit);
         }
     }
 
-    /// The commands that a program has under way.
+    /// Returns the running commands of a program.
     pub fn commands(&self) -> Vec<Begun> {
-        let found = self.found(&Which::CommandsBut(Vec::new())).unwrap_or_default();
+        let found = self.found(&Selection::CommandsBut(Vec::new())).unwrap_or_default();
         found.into_iter().filter_map(|it| Some((it, start_time(number(it))?))).collect()
     }
 
-    /// The program has said that its commands have ended, but for these: waits until it is so, and
-    /// ends what stays. Where the system does not say what runs, nothing can be done.
+    /// Waits until the commands of a program have ended, except these earlier ones, and then terminates the
+    /// rest. For a program that has reported their end. Does nothing if the system lists no processes.
     pub async fn end_commands_but(&self, earlier: &[Begun]) {
-        let which = Which::CommandsBut(earlier.to_vec());
-        let steps = [(None, GRACE), (Some(Signal::TERM), GRACE), (Some(Signal::KILL), PATIENCE)];
+        let selection = Selection::CommandsBut(earlier.to_vec());
+        let steps =
+            [(None, GRACE), (Some(Signal::TERM), GRACE), (Some(Signal::KILL), KILL_TIMEOUT)];
         self.off_thread(move |processes| {
-            for (signal, patience) in steps {
-                processes.wait(&which, signal, patience);
+            for (signal, limit) in steps {
+                processes.wait(&selection, signal, limit);
             }
         })
         .await;
     }
 
-    /// Looking at all that runs takes its time, again and again.
+    /// Runs blocking work on another thread, because scanning all processes takes time.
     async fn off_thread(&self, end: impl FnOnce(&Self) + Send + 'static) {
         let processes = self.clone();
-        // It fails only with a server that is gone.
+        // It fails only while the server shuts down.
         let _ = tokio::task::spawn_blocking(move || end(&processes)).await;
     }
 
-    /// Until none is left, or for so long.
-    fn wait(&self, which: &Which, signal: Option<Signal>, patience: Duration) {
-        let begun = Instant::now();
-        let mut asked = Vec::new();
-        while self.is_any_left(which) {
+    /// Waits until no process is left or the time is over, signalling each process once.
+    fn wait(&self, selection: &Selection, signal: Option<Signal>, limit: Duration) {
+        let started = Instant::now();
+        let mut signalled = Vec::new();
+        while self.is_any_left(selection) {
             if let Some(signal) = signal {
-                self.signal(which, signal, &mut asked);
+                self.signal(selection, signal, &mut signalled);
             }
-            if begun.elapsed() > patience {
+            if started.elapsed() > limit {
                 return;
             }
-            sleep(LOOK_AGAIN);
+            sleep(POLL_INTERVAL);
         }
     }
 
-    fn is_any_left(&self, which: &Which) -> bool {
-        match (self.found(which), which) {
+    fn is_any_left(&self, selection: &Selection) -> bool {
+        match (self.found(selection), selection) {
             (Some(found), _) => !found.is_empty(),
-            (None, Which::All) => self.group.is_some_and(|it| test_kill_process_group(it).is_ok()),
-            (None, Which::CommandsBut(_)) => false,
+            (None, Selection::All) => {
+                self.group.is_some_and(|it| test_kill_process_group(it).is_ok())
+            }
+            (None, Selection::CommandsBut(_)) => false,
         }
     }
 
-    /// Each is asked once; those that were begun meanwhile too.
-    fn signal(&self, which: &Which, signal: Signal, asked: &mut Vec<Pid>) {
-        let Some(found) = self.found(which) else {
+    /// Signals each process once, including processes started meanwhile.
+    fn signal(&self, selection: &Selection, signal: Signal, signalled: &mut Vec<Pid>) {
+        let Some(found) = self.found(selection) else {
             let _ = self.group.map(|it| kill_process_group(it, signal));
             return;
         };
         let is_alone = found.len() == 1;
         for pid in found {
-            // Without its keeper nobody would know what is left.
+            // Without its keeper the rest could not be found.
             let is_needed = Some(pid) == self.keeper && !(is_alone && signal == Signal::KILL);
-            if is_needed || asked.contains(&pid) {
+            if is_needed || signalled.contains(&pid) {
                 continue;
             }
-            asked.push(pid);
-            // Between looking and signalling the number may have become another process's.
+            signalled.push(pid);
+            // Between listing and signalling the number may have been reused.
             let handle = pidfd_open(pid, PidfdFlags::empty());
             if let Ok(handle) = handle
-                && self.still_owns(pid, which)
+                && self.still_owns(pid, selection)
                 && let Err(error) = pidfd_send_signal(handle, signal)
                 && error != Errno::SRCH
             {
@@ -185,62 +192,63 @@ impl Processes {
         }
     }
 
-    /// The processes that are alive, oldest first. None where the system does not list processes.
+    /// Returns the live processes, oldest first; `None` if the system does not list processes.
     ///
-    /// A program is therefore signalled before its commands, and cannot take their end for a result
-    /// that it answers.
-    fn found(&self, which: &Which) -> Option<Vec<Pid>> {
+    /// The order makes sure that a program is signalled before its commands, so that it does not take
+    /// their end for a result.
+    fn found(&self, selection: &Selection) -> Option<Vec<Pid>> {
         let entries = std::fs::read_dir("/proc").ok()?;
         let names = entries.flatten().filter_map(|it| it.file_name().to_str()?.parse().ok());
         let stats = names.filter_map(|it| Some((it, Stat::of(it)?)));
         let stats: HashMap<u32, Stat> = stats.collect();
         let found = stats.iter().filter(|(pid, stat)| {
             let parent_of = |pid| stats.get(&pid).map(|it| it.parent);
-            self.owns(**pid, stat, which, parent_of)
+            self.owns(**pid, stat, selection, parent_of)
         });
         let mut found: Vec<(u64, u32)> = found.map(|(pid, stat)| (stat.started, *pid)).collect();
         found.sort_unstable();
         Some(found.into_iter().filter_map(|(_, pid)| as_pid(pid)).collect())
     }
 
-    fn still_owns(&self, pid: Pid, which: &Which) -> bool {
+    fn still_owns(&self, pid: Pid, selection: &Selection) -> bool {
         let parent_of = |pid| Stat::of(pid).map(|it| it.parent);
-        Stat::of(number(pid)).is_some_and(|it| self.owns(number(pid), &it, which, parent_of))
+        Stat::of(number(pid)).is_some_and(|it| self.owns(number(pid), &it, selection, parent_of))
     }
 
     fn owns(
         &self,
         pid: u32,
         stat: &Stat,
-        which: &Which,
+        selection: &Selection,
         parent_of: impl Fn(u32) -> Option<u32>,
     ) -> bool {
-        let is_meant = match which {
-            Which::All => true,
-            Which::CommandsBut(earlier) => {
+        let is_selected = match selection {
+            Selection::All => true,
+            Selection::CommandsBut(earlier) => {
                 let program = self.group.and_then(|it| Stat::of(number(it)));
                 program.is_none_or(|it| it.session != stat.session)
                     && !earlier.iter().any(|it| (number(it.0), it.1) == (pid, stat.started))
             }
         };
         stat.is_alive
-            && is_meant
+            && is_selected
             && (self.group.is_some_and(|it| it.as_raw_nonzero().get() == stat.group)
                 || self.keeper.is_some_and(|it| is_below(number(it), stat.parent, parent_of))
                 || self.mark.as_ref().is_some_and(|it| is_marked(pid, it)))
     }
 }
 
-/// Whether the ancestor is the parent, or one of its ancestors.
+/// Returns whether the ancestor is the parent, or one of its ancestors.
 fn is_below(ancestor: u32, parent: u32, parent_of: impl Fn(u32) -> Option<u32>) -> bool {
     let mut ancestors = std::iter::successors(Some(parent), |it| parent_of(*it));
-    ancestors.by_ref().take(DEEPEST).any(|it| it == ancestor)
+    ancestors.by_ref().take(MAX_DEPTH).any(|it| it == ancestor)
 }
 
 fn as_pid(number: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(number).ok()?)
 }
 
+/// Returns whether the file exists and may be executed.
 pub fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     file.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
@@ -250,13 +258,13 @@ fn number(pid: Pid) -> u32 {
     pid.as_raw_nonzero().get().cast_unsigned()
 }
 
-/// When a process was started, in the system's own count: with its number it names the process for
-/// as long as the system runs.
+/// Returns the start time of a process in clock ticks since boot. Together with the number it identifies
+/// the process until the next boot.
 pub fn start_time(pid: u32) -> Option<u64> {
     Some(Stat::of(pid)?.started)
 }
 
-/// What the system says of a process.
+/// Fields of `/proc/PID/stat`.
 struct Stat {
     is_alive: bool,
     parent: u32,
@@ -269,7 +277,7 @@ impl Stat {
     fn of(pid: u32) -> Option<Self> {
         let file = Path::new("/proc").join(pid.to_string()).join("stat");
         let stat = std::fs::read_to_string(file).ok()?;
-        // The name, in brackets, may hold anything.
+        // The name, in parentheses, may contain anything.
         let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
         let [state, parent, group, session, ..] = fields[..] else { return None };
         let (parent, group) = (parent.parse().ok()?, group.parse().ok()?);

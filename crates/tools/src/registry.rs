@@ -1,4 +1,4 @@
-//! The tools that are known, and how a call of one is prepared and run.
+//! The registry of all tools, and how a call is prepared and run.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ use crate::built_in::{BUILT_IN, FOR_PROGRAMS, Tool, Work};
 use crate::mcp::{McpServers, McpTool};
 use crate::{Stopped, ToolContext, ToolEvent, Web, failed, interrupted};
 
-/// How long a call that was stopped may take to clean up.
+/// Time that a stopped call gets to clean up.
 const CLEAN_UP: Duration = Duration::from_secs(5);
 /// Pause before the second attempt; later ones take a multiple of it.
 const BACKOFF: Duration = Duration::from_millis(500);
@@ -29,7 +29,7 @@ const BACKOFF: Duration = Duration::from_millis(500);
 pub struct ToolSpec {
     /// Name by which a model calls it.
     pub name: Cow<'static, str>,
-    /// What it does and when to use it.
+    /// Purpose of the tool and when to use it.
     pub description: Cow<'static, str>,
     /// JSON schema of the arguments.
     pub parameters: Value,
@@ -38,11 +38,11 @@ pub struct ToolSpec {
 /// Settings that apply to all tools.
 #[derive(Debug)]
 pub struct ToolSettings {
-    /// How long a built-in tool may take.
+    /// Timeout of a built-in tool.
     pub time_limit: Duration,
     /// Rate limit: calls of one session in a minute; zero is no limit.
     pub per_minute: usize,
-    /// How often a failure that may pass is tried again.
+    /// Number of retries after a transient failure.
     pub retries: u32,
     /// How `http_get` reaches the internet.
     pub web: Web,
@@ -83,12 +83,12 @@ enum PreparedCall {
 }
 
 impl Tools {
-    /// Makes the registry of the built-in tools and the tools of these servers.
+    /// Returns the registry of the built-in tools and the tools of these servers.
     pub fn new(settings: ToolSettings, mcp: McpServers) -> Self {
         Self::with(&BUILT_IN, settings, mcp)
     }
 
-    /// Makes a registry without MCP servers.
+    /// Returns a registry without MCP servers.
     #[cfg(any(test, feature = "testing"))]
     pub fn built_in(settings: ToolSettings) -> Self {
         Self::new(settings, McpServers::default())
@@ -99,22 +99,22 @@ impl Tools {
         Self { built_in: tools.iter().map(built_in).collect(), mcp, settings: Arc::new(settings) }
     }
 
-    /// Names of the built-in tools.
+    /// Returns the names of the built-in tools.
     pub fn names() -> Vec<&'static str> {
         BUILT_IN.iter().map(|it| it.name).collect()
     }
 
-    /// The MCP servers whose tools are among these.
+    /// Returns the MCP servers whose tools are in the registry.
     pub fn mcp(&self) -> &McpServers {
         &self.mcp
     }
 
-    /// Settings that apply to all tools.
+    /// Returns the settings that apply to all tools.
     pub fn settings(&self) -> &ToolSettings {
         &self.settings
     }
 
-    /// Describes every tool that is known now.
+    /// Describes every tool that is currently known.
     pub fn specs(&self) -> Vec<ToolSpec> {
         let of_servers = self.mcp.tools().into_iter().map(|it| ToolSpec {
             name: it.name.clone().into(),
@@ -129,7 +129,7 @@ impl Tools {
         self.built_in.iter().filter(|it| FOR_PROGRAMS.contains(&it.tool.name)).map(BuiltIn::spec)
     }
 
-    /// Whether a tool of this name is known now.
+    /// Returns whether a tool of this name is currently known.
     pub fn has(&self, name: &str) -> bool {
         self.built_in.iter().any(|it| it.tool.name == name) || self.mcp.find(name).is_some()
     }
@@ -155,7 +155,7 @@ impl Tools {
         let mut attempt = 1;
         loop {
             let outcome = self.attempt(&prepared, &context).await;
-            let error = outcome.error.clone().filter(may_pass);
+            let error = outcome.error.clone().filter(is_transient);
             let Some(error) = error.filter(|_| attempt < max_attempts) else { return outcome };
             attempt += 1;
             context.report(ToolEvent::Retry { attempt, max_attempts, error }).await;
@@ -166,7 +166,7 @@ impl Tools {
         }
     }
 
-    /// Runs one attempt. When a stop or the timeout ends it early, the tool is told and gets time to
+    /// Runs one attempt. When a stop or the timeout ends it early, the tool is signalled and gets time to
     /// clean up.
     async fn attempt(&self, prepared: &PreparedCall, context: &ToolContext) -> ToolOutcome {
         let (stop, stopped) = watch::channel(false);
@@ -174,7 +174,7 @@ impl Tools {
         let limit = prepared.time_limit(&self.settings);
         let mut work = pin!(prepared.start(inner, Arc::clone(&self.settings)));
         let why = tokio::select! {
-            // A call that is stopped already does not begin.
+            // A call that is stopped already does not start.
             biased;
             () = context.stopped.wait() => interrupted(),
             outcome = &mut work => return outcome,
@@ -215,7 +215,7 @@ impl BuiltIn {
 }
 
 impl PreparedCall {
-    /// Whether the call may be repeated. A failed call of an MCP server may have had effects.
+    /// Returns whether the call may be repeated. A failed call of an MCP server may have had effects.
     fn may_repeat(&self) -> bool {
         match self {
             Self::BuiltIn(tool, _) => tool.may_repeat,
@@ -249,7 +249,7 @@ fn timed_out(limit: Duration) -> ErrorInfo {
     ErrorInfo::new(ErrorCode::ToolTimeout, message)
 }
 
-/// Whether another attempt may succeed. An error that the tool itself reported would come again.
-fn may_pass(error: &ErrorInfo) -> bool {
+/// Returns whether another attempt may succeed. An error that the tool itself reported would recur.
+fn is_transient(error: &ErrorInfo) -> bool {
     matches!(error.code, ErrorCode::ToolFailed | ErrorCode::ToolTimeout)
 }

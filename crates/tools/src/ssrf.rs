@@ -1,5 +1,5 @@
-//! The way to the web: how names are looked up, and which addresses belong to the open internet and
-//! not to this machine or the network around it.
+//! The SSRF guard: name resolution, and the check that an address is on the public internet and not on this
+//! machine or in a private network.
 
 use std::fmt;
 use std::io;
@@ -8,23 +8,25 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
+/// A function that resolves a name.
 type LookUp = dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync;
 
+/// Access to the web: name resolution and the addresses that may be contacted.
 #[derive(Clone)]
 pub struct Web {
-    /// All addresses of a name.
+    /// Resolves a name to all its addresses.
     pub look_up: Arc<LookUp>,
-    /// Whether an address may be asked for anything.
+    /// Returns whether an address may be contacted.
     pub may_ask: fn(IpAddr) -> bool,
 }
 
 impl Web {
-    /// The open internet.
+    /// Allows the public internet only.
     pub fn public() -> Self {
         Self { look_up: Arc::new(|name| Box::pin(by_system(name))), may_ask: is_public }
     }
 
-    /// Also this machine and those around it.
+    /// Allows also this machine and private networks.
     pub fn with_private() -> Self {
         Self { may_ask: |_| true, ..Self::public() }
     }
@@ -38,7 +40,7 @@ impl fmt::Debug for Web {
 }
 
 async fn by_system(name: String) -> io::Result<Vec<IpAddr>> {
-    // The port is of no importance, but the system wants one.
+    // The port is irrelevant, but the function requires one.
     Ok(tokio::net::lookup_host((name, 0)).await?.map(|it| it.ip()).collect())
 }
 
@@ -52,7 +54,7 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// All but the special blocks of the IANA registry.
+/// Returns whether the address is outside the special-purpose blocks of the IANA registry.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     let is_special = matches!(
@@ -71,28 +73,28 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !is_special
 }
 
-/// Only what is given out to the internet, less the parts of it that lead elsewhere: into IPv4
-/// (Teredo, 6to4), to tests and to documents.
+/// Returns whether the address is in the allocated global unicast block, outside the parts for tunnels into
+/// IPv4 (Teredo, 6to4), tests and documentation.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [a, b, ..] = address.segments();
-    let is_given_out = a & 0xe000 == 0x2000;
-    let leads_elsewhere = match a {
+    let is_global_unicast = a & 0xe000 == 0x2000;
+    let is_special = match a {
         0x2001 => b < 0x0200 || b == 0x0db8,
         0x2002 => true,
         0x3fff => b < 0x1000,
         _ => false,
     };
-    is_given_out && !leads_elsewhere
+    is_global_unicast && !is_special
 }
 
 #[cfg(test)]
 mod tests {
-    //! Ways to say "this machine", and what is next to each border.
+    //! Notations of private addresses, and the neighbours of each block.
 
     use super::*;
 
     #[test]
-    fn private_addresses_in_all_their_forms() {
+    fn private_addresses_are_recognised_in_every_notation() {
         for address in [
             "0.0.0.0",
             "0.1.2.3",

@@ -1,10 +1,10 @@
-//! What a program writes to its stderr: the end of it, for when something goes wrong.
+//! The stderr tail: the last lines that a program wrote to stderr, for error messages.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The end of a text that may be long, and that somebody is still writing.
+/// The end of a stream that is still being written.
 #[derive(Clone)]
 pub struct StderrTail {
     limit: usize,
@@ -14,20 +14,21 @@ pub struct StderrTail {
 #[derive(Default)]
 struct Kept {
     bytes: Vec<u8>,
-    /// In all.
+    /// Total number of bytes.
     written: u64,
 }
 
 impl StderrTail {
+    /// Returns an empty tail that keeps `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self { limit, kept: Arc::default() }
     }
 
-    /// Takes in all that comes.
+    /// Reads the stream to its end.
     pub async fn listen(self, mut pipe: impl AsyncRead + Unpin) {
-        let mut piece = vec![0; 4096];
-        while let Ok(n @ 1..) = pipe.read(&mut piece).await {
-            self.push(&piece[..n]);
+        let mut buffer = vec![0; 4096];
+        while let Ok(n @ 1..) = pipe.read(&mut buffer).await {
+            self.push(&buffer[..n]);
         }
     }
 
@@ -39,16 +40,17 @@ impl StderrTail {
         kept.bytes.drain(..surplus);
     }
 
+    /// Returns the kept text.
     pub fn get(&self) -> String {
         self.since(0)
     }
 
-    /// How much has been written by now.
+    /// Returns the number of bytes written so far.
     pub fn written(&self) -> u64 {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).written
     }
 
-    /// What was written after that, as far as it is kept.
+    /// Returns the text written after the first `before` bytes, as far as it is kept.
     pub fn since(&self, before: u64) -> String {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = usize::try_from(kept.written.saturating_sub(before)).unwrap_or(usize::MAX);
@@ -62,11 +64,11 @@ mod tests {
     use super::StderrTail;
 
     #[tokio::test]
-    async fn the_end_is_kept_and_what_came_after_a_moment_is_known() {
-        let words = StderrTail::new(10);
-        words.clone().listen(&b"0123456789abcdef"[..]).await;
-        assert_eq!((words.get().as_str(), words.written()), ("6789abcdef", 16));
-        assert_eq!((words.since(14).as_str(), words.since(16).as_str()), ("ef", ""));
-        assert_eq!(words.since(3), words.get(), "what is gone is gone");
+    async fn the_end_and_the_text_since_a_position_are_kept() {
+        let tail = StderrTail::new(10);
+        tail.clone().listen(&b"0123456789abcdef"[..]).await;
+        assert_eq!((tail.get().as_str(), tail.written()), ("6789abcdef", 16));
+        assert_eq!((tail.since(14).as_str(), tail.since(16).as_str()), ("ef", ""));
+        assert_eq!(tail.since(3), tail.get(), "dropped text does not return");
     }
 }

@@ -1,4 +1,4 @@
-//! Each tool on a small workspace, and every way out of it that we could think of.
+//! Each tool on a small workspace, and attempts to escape from it.
 
 mod bench;
 mod escapes;

@@ -1,8 +1,8 @@
-//! The folder that file tools may see. Nothing outside can be reached through it.
+//! The workspace: the folder that file tools are confined to (the sandbox of the file tools).
 //!
-//! Paths are opened relative to a handle of the folder, and the kernel (or cap-std, step by step)
-//! refuses every way out at the moment of opening: `..`, links, and links that are put there while
-//! we look. The server's own files are refused wherever they are, by path and by inode.
+//! Paths are opened relative to a handle of the folder, and the kernel (or cap-std, component by component)
+//! refuses every escape at the moment of opening: `..`, links, and links that are swapped in concurrently.
+//! The server's own files are refused everywhere, by path and by inode.
 
 use std::collections::HashSet;
 use std::io::{self, Read, Write};
@@ -16,9 +16,10 @@ use crate::paths::real_path;
 use crate::private_files::{Inode, PrivateFiles};
 use crate::tool_error;
 
-/// What is larger is neither read nor searched.
+/// Maximum size in bytes of a file that is read or searched.
 pub(crate) const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
+/// An open workspace folder.
 pub(crate) struct Workspace {
     root: PathBuf,
     dir: Dir,
@@ -27,7 +28,7 @@ pub(crate) struct Workspace {
     inodes: HashSet<Inode>,
 }
 
-/// Why a file's text cannot be had.
+/// Reason why a file cannot be read as text.
 pub(crate) enum Unreadable {
     TooLarge(u64),
     Binary(u64),
@@ -45,16 +46,16 @@ impl Workspace {
         Ok(Self { root: root.to_owned(), dir, private, inodes })
     }
 
-    /// The path relative to the workspace; `.` is the workspace itself.
+    /// Returns the path relative to the workspace; `.` is the workspace itself.
     pub(crate) fn relative(&self, path: &str) -> Result<PathBuf, ErrorInfo> {
         let path = Path::new(path);
         let inside = if path.is_absolute() { self.strip_root(path) } else { Some(path.to_owned()) };
-        let plain = plain(&inside.ok_or_else(|| outside(path))?);
-        let full = self.root.join(&plain);
+        let normal = normalize(&inside.ok_or_else(|| outside(path))?);
+        let full = self.root.join(&normal);
         if self.private.holds(&full) {
             return Err(if real_path(&full).is_some() { private(path) } else { uncertain(path) });
         }
-        Ok(if plain.as_os_str().is_empty() { PathBuf::from(".") } else { plain })
+        Ok(if normal.as_os_str().is_empty() { PathBuf::from(".") } else { normal })
     }
 
     pub(crate) fn folder(&self, path: &Path) -> Result<Dir, ErrorInfo> {
@@ -65,7 +66,8 @@ impl Workspace {
         if self.is_private(&metadata) { Err(private(path)) } else { Ok(folder) }
     }
 
-    /// Looked at after opening, so that no link that is put there meanwhile helps.
+    /// Returns whether an open file is private. Checked after opening, so that swapping in a link has no
+    /// effect.
     fn is_private(&self, opened: &Metadata) -> bool {
         self.inodes.contains(&(opened.dev(), opened.ino()))
     }
@@ -78,7 +80,7 @@ impl Workspace {
     }
 
     pub(crate) fn text(&self, path: &Path) -> Result<String, Unreadable> {
-        // Asked before opening, because opening a pipe waits for somebody to write into it.
+        // Checked before opening, because opening a pipe blocks until it has a writer.
         if !self.dir.metadata(path)?.is_file() {
             return Err(Unreadable::NotAFile);
         }
@@ -89,11 +91,11 @@ impl Workspace {
         read_text(&file)
     }
 
-    /// Replaces what the file holds, and makes it and its folders where they are missing. True if there
-    /// was no such file.
+    /// Replaces the content of a file, creating it and its folders if they are missing. Returns whether the
+    /// file is new.
     pub(crate) fn write(&self, path: &Path, text: &str) -> Result<bool, ErrorInfo> {
         let is_new = match self.dir.metadata(path) {
-            // As in reading, a pipe would make us wait.
+            // As in reading, opening a pipe would block.
             Ok(metadata) if !metadata.is_file() => {
                 let name = path.display();
                 return Err(tool_error(format!("'{name}' is there already and is not a file.")));
@@ -110,7 +112,8 @@ impl Workspace {
         replace(file, text).map_err(|error| self.explain(&error, path, "file")).map(|()| is_new)
     }
 
-    /// With its folders. What it holds stays until it is known which file this is.
+    /// Opens a file for writing and creates its folders. Does not truncate it, because it may turn out to be
+    /// private.
     fn open_to_write(&self, path: &Path) -> io::Result<File> {
         if let Some(parent) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
             self.dir.create_dir_all(parent)?;
@@ -118,7 +121,7 @@ impl Workspace {
         self.dir.open_with(path, OpenOptions::new().write(true).create(true).truncate(false))
     }
 
-    /// What to tell a model about a file or folder that cannot be opened.
+    /// Returns the error, for a model, of a file or folder that cannot be opened.
     pub(crate) fn explain(&self, error: &io::Error, path: &Path, kind: &str) -> ErrorInfo {
         let name = path.display();
         match error.kind() {
@@ -135,14 +138,14 @@ impl Workspace {
         }
     }
 
-    /// The root may be written in two ways, where it leads through a link.
+    /// Strips the root from an absolute path, as configured or as its real path.
     fn strip_root(&self, path: &Path) -> Option<PathBuf> {
         let real_root = self.root.canonicalize().ok();
         let stripped = path.strip_prefix(&self.root).ok();
         stripped.or_else(|| path.strip_prefix(real_root.as_ref()?).ok()).map(Path::to_owned)
     }
 
-    /// A name in the same folder that may have been meant.
+    /// Returns the path of an entry in the same folder with a similar name.
     fn similar(&self, path: &Path) -> Option<String> {
         const MAX_ENTRIES: usize = 1000;
         let wanted = path.file_name()?.to_str()?.to_lowercase();
@@ -151,8 +154,8 @@ impl Workspace {
         let names = folder.entries().ok()?.take(MAX_ENTRIES).flatten().map(|it| it.file_name());
         let close = names.filter_map(|name| {
             let name = name.into_string().ok()?;
-            let far = distance(&wanted, &name.to_lowercase());
-            (far <= wanted.chars().count() / 3).then_some((far, name))
+            let distance = distance(&wanted, &name.to_lowercase());
+            (distance <= wanted.chars().count() / 3).then_some((distance, name))
         });
         let (_, name) = close.min()?;
         Some(parent.map_or(PathBuf::new(), Path::to_owned).join(name).display().to_string())
@@ -165,23 +168,23 @@ impl From<io::Error> for Unreadable {
     }
 }
 
-/// The same path without detours, by its letters alone: what is judged is what is opened, also where
-/// `link/..` would lead elsewhere. Ways out stay at its beginning, to be refused.
-pub(crate) fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
+/// Normalises a path lexically, so that the judged path is the opened one even where `link/..` would lead
+/// elsewhere. Leading `..` stay, to be refused.
+pub(crate) fn normalize(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
     for component in path.components() {
         match component {
             Component::CurDir => (),
-            Component::ParentDir if plain.file_name().is_some() => {
-                plain.pop();
+            Component::ParentDir if normal.file_name().is_some() => {
+                normal.pop();
             }
-            other => plain.push(other),
+            other => normal.push(other),
         }
     }
-    plain
+    normal
 }
 
-/// With `/` on every system.
+/// Returns the path as text, with `/` on every system.
 pub(crate) fn display(path: &Path) -> String {
     let parts: Vec<_> = path.iter().map(|it| it.to_string_lossy()).collect();
     parts.join("/")
@@ -213,7 +216,7 @@ pub(crate) fn private(path: &Path) -> ErrorInfo {
     ))
 }
 
-/// The refusal of a path whose target nobody can tell, so that it may be a private file.
+/// Returns the refusal of a path whose target is not certain, so that it may be a private file.
 fn uncertain(path: &Path) -> ErrorInfo {
     tool_error(format!(
         "'{}' cannot be opened: it is not certain where its links lead. Use a direct path.",
@@ -228,12 +231,13 @@ fn outside(path: &Path) -> ErrorInfo {
     ))
 }
 
-/// cap-std's own refusal carries no number of the operating system; a file without permission does.
+/// Returns whether cap-std refused a path that leaves the folder. Its refusal has no error number of the
+/// operating system, unlike a missing permission.
 fn is_escape(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none()
 }
 
-/// How many letters must change to make one word of the other (Levenshtein).
+/// Returns the edit distance of two words (Levenshtein).
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -1,4 +1,4 @@
-//! What a call that writes a file would write over, for whoever is asked about it.
+//! The file that a call would overwrite, for its approval card.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -8,18 +8,18 @@ use transcript::WriteTarget;
 
 use crate::PrivateFiles;
 use crate::policy::FileTool;
-use crate::workspace::{Workspace, plain};
+use crate::workspace::{Workspace, normalize};
 
-/// Our own tool, and what programs call theirs.
+/// Tools that replace a whole file: ours, and those of programs.
 const WRITERS: [&str; 3] = ["write_file", "Write", "write"];
-/// A longer file is only named: its text goes into the log, and before the eyes of a person.
+/// Maximum size in bytes of a file whose text is included: it goes into the log and onto the page.
 const MAX_SHOWN: u64 = 64 * 1024;
 
-/// Returns the file that the call would really write, through links. None if the call writes no file, or it
-/// is not certain which.
+/// Returns the file that the call would write, following links. `None` if the call writes no file, or the
+/// file is not certain.
 ///
-/// A call that edits a file shows what it replaces by itself: for it the file is returned only if it is another
-/// one than the path says.
+/// The arguments of an edit already show the replaced text, so for an edit the file is returned only if it
+/// is not the one that the path names.
 pub fn write_target(
     tool: &str,
     arguments: &str,
@@ -32,7 +32,7 @@ pub fn write_target(
     let (whole, is_inside) = (workspace.join(&target), target.is_relative());
     let is_writer = WRITERS.contains(&tool);
     let given = workspace.join(file_tool.path(&arguments)?);
-    if private.holds(&whole) || !is_writer && plain(&given) == whole {
+    if private.holds(&whole) || !is_writer && normalize(&given) == whole {
         return None;
     }
     let size = match whole.metadata() {
@@ -48,8 +48,6 @@ pub fn write_target(
 
 #[cfg(test)]
 mod tests {
-    //! A person is shown the file that is really written.
-
     use std::fs;
     use std::os::unix::fs::symlink;
 
@@ -87,7 +85,7 @@ mod tests {
         }
         for (tool, key) in [("Edit", "file_path"), ("edit", "path")] {
             assert_eq!(target(tool, key, "out"), found(&outside, Some(6), None));
-            assert_eq!(target(tool, key, "Makefile"), None, "the path says it");
+            assert_eq!(target(tool, key, "Makefile"), None, "the path names it");
         }
         assert_eq!(target("write_file", "path", "out"), None, "the tool refuses it");
         let makefile = workspace.join("Makefile");

@@ -1,4 +1,4 @@
-//! `agents_list`: the agents of the server, what each is for, and whether it can be asked now.
+//! `agents_list`: lists the agents of the server, their purpose and their state.
 
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ pub(super) const TOOL: Tool = Tool {
 #[serde(rename_all = "snake_case")]
 enum State {
     Ready,
-    /// It answers in another session.
+    /// The agent has an active run in another session.
     Busy,
-    /// It is not installed, or lacks its key.
+    /// The agent is not installed, or its key is missing.
     Unavailable,
 }
 

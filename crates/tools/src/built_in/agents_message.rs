@@ -23,7 +23,7 @@ pub(super) const TOOL: Tool = Tool {
     work: Work::WaitingForOthers(run),
 };
 
-/// Longest timeout: a day.
+/// Maximum timeout in seconds: a day.
 const MAX_SECONDS: u64 = 24 * 60 * 60;
 
 #[derive(Deserialize)]

@@ -1,4 +1,4 @@
-//! `callboard_note`: a line for the people who read along.
+//! `callboard_note`: adds a note for the readers of the conversation.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `edit_file`: replaces a piece of a file in the workspace, which must be found exactly.
+//! `edit_file`: replaces a text in a file of the workspace, which must match exactly.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -1,9 +1,9 @@
-//! `http_get`: reads a text from the web.
+//! `http_get`: reads a text from the web, with an SSRF guard.
 //!
-//! This machine and its network are out of reach unless the configuration says otherwise. Every hop
-//! of a redirect is looked up by us and checked, and the connection goes to the very address that was
-//! checked, so a name that changes its answer gains nothing. A redirect to another host is not
-//! followed but told: whether that host may be asked is a question of its own.
+//! This machine and private networks are refused unless the configuration allows them. Every hop of a
+//! redirect is resolved and checked, and the connection uses the checked address, so DNS rebinding has no
+//! effect. A redirect to another host is reported instead of followed, because that host needs a separate
+//! approval.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -77,12 +77,12 @@ async fn get(arguments: &Arguments, web: &Web) -> Result<Value, ErrorInfo> {
 }
 
 async fn ask(url: &Url, web: &Web) -> Result<Response, ErrorInfo> {
-    let address = settle_address(url, web).await?;
+    let address = checked_address(url, web).await?;
     let host = url.host_str().unwrap_or_default();
     let client = crate::http_client_builder()
         .user_agent(concat!("callboard/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
-        // A proxy would look the name up again.
+        // A proxy would resolve the name itself.
         .no_proxy()
         .resolve(host, address)
         .build()
@@ -90,8 +90,8 @@ async fn ask(url: &Url, web: &Web) -> Result<Response, ErrorInfo> {
     client.get(url.clone()).send().await.map_err(|error| unreachable(url, &error))
 }
 
-/// The address to connect to. One private address among several is enough to refuse.
-async fn settle_address(url: &Url, web: &Web) -> Result<SocketAddr, ErrorInfo> {
+/// Returns the address to connect to. One private address among several is enough to refuse.
+async fn checked_address(url: &Url, web: &Web) -> Result<SocketAddr, ErrorInfo> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(tool_error(format!("'{url}' is not an http or https address.")));
     }
@@ -133,7 +133,7 @@ fn next_hop(url: &Url, response: &Response) -> Result<Option<Url>, ErrorInfo> {
     )))
 }
 
-/// The same origin, or the same host by a safer way.
+/// Returns whether a redirect stays on the same origin, or upgrades the same host to https.
 pub(crate) fn stays_with_host(url: &Url, next: &Url) -> bool {
     let is_upgrade = (url.scheme(), next.scheme()) == ("http", "https")
         && url.port().is_none()
@@ -149,8 +149,8 @@ async fn read(url: &Url, mut response: Response) -> Result<Value, ErrorInfo> {
     let content_type = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
     let content_type = content_type.map(str::to_owned);
     let mut bytes = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(|error| unreachable(url, &error))? {
-        bytes.extend_from_slice(&piece);
+    while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(url, &error))? {
+        bytes.extend_from_slice(&chunk);
         if bytes.len() > MAX_BYTES {
             return Err(tool_error(format!("'{url}' is larger than {} MiB.", MAX_BYTES >> 20)));
         }
@@ -164,8 +164,8 @@ async fn read(url: &Url, mut response: Response) -> Result<Value, ErrorInfo> {
     }
     let text = String::from_utf8_lossy(&bytes);
     if !status.is_success() {
-        let said: String = text.chars().take(500).collect();
-        return Err(tool_error(format!("'{url}' answered {status}: {said}")));
+        let excerpt: String = text.chars().take(500).collect();
+        return Err(tool_error(format!("'{url}' answered {status}: {excerpt}")));
     }
     Ok(json!({"url": url.as_str(), "contentType": content_type, "text": text}))
 }
@@ -178,7 +178,7 @@ fn unreachable(url: &Url, error: &reqwest::Error) -> ErrorInfo {
     failure(url, &innermost.to_string())
 }
 
-/// What may pass.
+/// Returns the error of a transient failure.
 fn failure(url: &Url, why: &str) -> ErrorInfo {
     ErrorInfo::new(ErrorCode::ToolFailed, format!("'{url}' could not be read: {why}."))
 }

@@ -1,4 +1,4 @@
-//! `list_files`: what is in a folder of the workspace. Links are named as such and not followed.
+//! `list_files`: lists a folder of the workspace. Links are listed as links and not followed.
 
 use std::cmp::Reverse;
 use std::ffi::OsString;
@@ -60,7 +60,7 @@ fn run(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo>
     }))
 }
 
-/// None when the entry has gone in the meantime.
+/// Returns `None` if the entry was removed meanwhile.
 fn name_and_type(entry: DirEntry) -> Option<(OsString, FileType)> {
     Some((entry.file_name(), entry.file_type().ok()?))
 }

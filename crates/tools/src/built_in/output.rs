@@ -1,4 +1,4 @@
-//! What a program prints, read as it comes and told as text.
+//! Output of a command, read and reported as text while it arrives.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,11 +8,12 @@ use transcript::OutputStream;
 
 use crate::{ToolContext, ToolEvent};
 
-/// All output of a command is kept; one that prints more than this is stopped.
+/// Maximum output of a command in bytes. All output is kept, so a command that prints more is stopped.
 pub(super) const MAX_OUTPUT: u64 = 16 * 1024 * 1024;
-const PIECE: usize = 8 * 1024;
+/// Size of the read buffer in bytes.
+const BUFFER: usize = 8 * 1024;
 
-/// What a command has printed into all its pipes.
+/// Counts the output of a command in all its pipes.
 #[derive(Default)]
 pub(super) struct Printed {
     bytes: AtomicU64,
@@ -20,11 +21,12 @@ pub(super) struct Printed {
 }
 
 impl Printed {
+    /// Returns whether the limit is exceeded.
     pub(super) fn is_too_much(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) > MAX_OUTPUT
     }
 
-    /// Ends when it is.
+    /// Resolves when the limit is exceeded.
     pub(super) async fn too_much(&self) {
         self.is_too_much.notified().await;
     }
@@ -37,8 +39,8 @@ impl Printed {
     }
 }
 
-/// Tells all that comes. Ends with the pipe, or when too much has come.
-pub(super) async fn tell(
+/// Reports all output. Ends when the pipe is closed or the limit is exceeded.
+pub(super) async fn stream_output(
     mut pipe: impl AsyncRead + Unpin,
     stream: OutputStream,
     context: &ToolContext,
@@ -46,34 +48,34 @@ pub(super) async fn tell(
 ) {
     let mut decoder = Decoder::default();
     let mut offset = 0;
-    let mut piece = vec![0; PIECE];
+    let mut buffer = vec![0; BUFFER];
     loop {
-        let n = pipe.read(&mut piece).await.unwrap_or(0);
-        let delta = if n == 0 { decoder.finish() } else { decoder.feed(&piece[..n]) };
+        let n = pipe.read(&mut buffer).await.unwrap_or(0);
+        let delta = if n == 0 { decoder.finish() } else { decoder.feed(&buffer[..n]) };
         let length = delta.len() as u64;
-        let is_heard =
+        let is_received =
             delta.is_empty() || context.report(ToolEvent::Output { stream, offset, delta }).await;
         offset += length;
         printed.add(n);
-        if n == 0 || !is_heard || printed.is_too_much() {
+        if n == 0 || !is_received || printed.is_too_much() {
             return;
         }
     }
 }
 
-/// Bytes to text, in pieces that may cut letters. What is no UTF-8 becomes U+FFFD.
+/// Decodes chunks of UTF-8 that may be cut within a character. Invalid bytes become U+FFFD.
 #[derive(Default)]
 pub(super) struct Decoder {
-    /// The beginning of a letter.
+    /// The beginning of an incomplete character.
     rest: Vec<u8>,
 }
 
 impl Decoder {
     pub(super) fn feed(&mut self, bytes: &[u8]) -> String {
         self.rest.extend_from_slice(bytes);
-        let cut = match std::str::from_utf8(last_letters(&self.rest)) {
+        let cut = match std::str::from_utf8(last_character(&self.rest)) {
             Err(error) if error.error_len().is_none() => {
-                last_letters(&self.rest).len() - error.valid_up_to()
+                last_character(&self.rest).len() - error.valid_up_to()
             }
             _ => 0,
         };
@@ -87,8 +89,8 @@ impl Decoder {
     }
 }
 
-/// From the beginning of the last letter that may be cut.
-fn last_letters(bytes: &[u8]) -> &[u8] {
+/// Returns the end of the bytes, from the start of the last character, which may be incomplete.
+fn last_character(bytes: &[u8]) -> &[u8] {
     let is_start = |byte: u8| byte & 0b1100_0000 != 0b1000_0000;
     let near_end = bytes.len().saturating_sub(4);
     let start = bytes[near_end..].iter().rposition(|it| is_start(*it));
@@ -97,12 +99,10 @@ fn last_letters(bytes: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    //! Text comes out the same however its bytes were cut.
-
     use super::Decoder;
 
     #[test]
-    fn every_way_to_cut_gives_the_same_text() {
+    fn every_split_decodes_to_the_same_text() {
         let texts: [&[u8]; 5] = [
             "aä€😀z".as_bytes(),
             b"\xff\xfea\xe2\x82",
@@ -115,8 +115,8 @@ mod tests {
             for first in 0..=bytes.len() {
                 for second in first..=bytes.len() {
                     let mut decoder = Decoder::default();
-                    let pieces = [&bytes[..first], &bytes[first..second], &bytes[second..]];
-                    let mut text: String = pieces.iter().map(|it| decoder.feed(it)).collect();
+                    let buffers = [&bytes[..first], &bytes[first..second], &bytes[second..]];
+                    let mut text: String = buffers.iter().map(|it| decoder.feed(it)).collect();
                     text += &decoder.finish();
                     assert_eq!(text, expected, "{bytes:?} cut at {first} and {second}");
                 }

@@ -1,4 +1,4 @@
-//! `read_file`: the text of a file in the workspace, or some lines of it.
+//! `read_file`: returns the text of a file in the workspace, or some of its lines.
 
 use std::path::Path;
 

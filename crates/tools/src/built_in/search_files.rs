@@ -1,7 +1,7 @@
-//! `search_files`: which lines in the workspace fit a pattern.
+//! `search_files`: finds the lines in the workspace that match a pattern.
 //!
-//! What git ignores is left out, unless it is where the search begins. Links are not followed, so
-//! the walk ends; files that cannot be read are passed over.
+//! Files that git ignores are skipped, unless the search starts there. Links are not followed, so the walk
+//! ends; unreadable files are skipped.
 
 mod ignored;
 mod lines;
@@ -97,7 +97,7 @@ fn run(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo>
     if search.workspace.is_file(&path)? {
         search.file(&path);
     } else {
-        // Only where the search begins is an error worth telling.
+        // Errors are reported only for the start of the search.
         search.workspace.folder(&path)?;
         search.folders(path, context)?;
     }
@@ -111,7 +111,7 @@ fn run(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo>
 
 struct Search {
     lines: Lines,
-    /// None takes every file.
+    /// Patterns of files to search; `None` for all files.
     include: Option<Gitignore>,
     exclude: Gitignore,
     max_results: usize,
@@ -122,7 +122,8 @@ struct Search {
 }
 
 impl Search {
-    /// Folders are kept as paths, not as handles: there may be more of them than a process can open.
+    /// Searches folders. They are kept as paths, not as handles, because there may be more than a process
+    /// can open.
     fn folders(&mut self, start: PathBuf, context: &ToolContext) -> Result<(), ErrorInfo> {
         let ignored = Ignored::above(&self.workspace, &start);
         let mut waiting = vec![(start, ignored)];
@@ -140,7 +141,7 @@ impl Search {
                 }
             }
             let folders = folders.into_iter().filter(|it| self.enters(it, &ignored));
-            // The last of the list is the next to be searched.
+            // The last in the list is searched next.
             waiting.extend(folders.rev().map(|it| (it, Some(Rc::clone(&ignored)))));
         }
         Ok(())
@@ -173,7 +174,7 @@ impl Search {
     }
 }
 
-/// Files and folders in the order of their names. A folder that cannot be read has none.
+/// Returns the files and folders in a folder by name; none if it cannot be read.
 fn contents(workspace: &Workspace, folder: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let (mut files, mut folders) = (Vec::new(), Vec::new());
     let entries = workspace

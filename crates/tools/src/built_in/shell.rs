@@ -1,7 +1,7 @@
-//! `shell`: runs a command in the workspace folder and tells what it prints as it comes.
+//! `shell`: runs a command in the workspace folder and reports its output while it arrives.
 //!
-//! The workspace is where it begins, not where it ends: a command can do what the server's user can.
-//! When the call is over, for whatever reason, so is every process that it began.
+//! The workspace is the starting folder, not a sandbox: a command can do anything that the server's user can.
+//! At the end of the call, every process that it started is ended.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
@@ -31,8 +31,8 @@ pub(super) const TOOL: Tool = Tool {
     work: Work::Waiting(run),
 };
 
-/// How long output may take to come in when all processes are gone.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Time to read the rest of the output when all processes have ended.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -90,7 +90,7 @@ fn start(
 async fn follow(mut child: Child, context: ToolContext) -> ToolOutcome {
     let processes = Processes::of(child.id(), &Mark::of_call(&context.call_id));
     let printed = Arc::new(Printed::default());
-    let mut telling = tokio::spawn(tell_all(
+    let mut streaming = tokio::spawn(stream_pipes(
         (child.stdout.take(), child.stderr.take()),
         context.clone(),
         Arc::clone(&printed),
@@ -101,9 +101,9 @@ async fn follow(mut child: Child, context: ToolContext) -> ToolOutcome {
         () = printed.too_much() => None,
     };
     tokio::join!(processes.end(), async { child.wait().await.ok() });
-    // A process that nobody could find may still hold a pipe open.
-    if timeout(LAST_WORDS, &mut telling).await.is_err() {
-        telling.abort();
+    // A process that was not found may still hold a pipe open.
+    if timeout(DRAIN_TIMEOUT, &mut streaming).await.is_err() {
+        streaming.abort();
     }
     match status {
         _ if printed.is_too_much() => failed(tool_error(format!(
@@ -115,18 +115,18 @@ async fn follow(mut child: Child, context: ToolContext) -> ToolOutcome {
     }
 }
 
-async fn tell_all(
+async fn stream_pipes(
     (stdout, stderr): (Option<ChildStdout>, Option<ChildStderr>),
     context: ToolContext,
     printed: Arc<Printed>,
 ) {
     let stdout = async {
         let Some(pipe) = stdout else { return };
-        output::tell(pipe, OutputStream::Stdout, &context, &printed).await;
+        output::stream_output(pipe, OutputStream::Stdout, &context, &printed).await;
     };
     let stderr = async {
         let Some(pipe) = stderr else { return };
-        output::tell(pipe, OutputStream::Stderr, &context, &printed).await;
+        output::stream_output(pipe, OutputStream::Stderr, &context, &printed).await;
     };
     tokio::join!(stdout, stderr);
 }

@@ -1,4 +1,5 @@
-//! `time`: what time it is, anywhere. The zones are compiled in, so every machine gives the same answer.
+//! `time`: returns the time in any time zone. The zones are compiled in, so that every machine gives the same
+//! result.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -45,7 +46,7 @@ fn run(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo>
         .map_err(|_| tool_error("The server's clock shows no time that could be written."))?
         .to_zoned(time_zone);
     Ok(json!({
-        // The name as the database spells it, whatever the case of the question.
+        // The name as the database spells it.
         "zone": now.time_zone().iana_name().unwrap_or(&zone),
         "time": now.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
         "text": now.strftime("%A, %-d %B %Y, %H:%M").to_string(),

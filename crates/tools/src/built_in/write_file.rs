@@ -1,4 +1,4 @@
-//! `write_file`: makes a file in the workspace, or replaces what is in it.
+//! `write_file`: creates a file in the workspace, or replaces its content.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

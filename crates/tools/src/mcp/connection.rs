@@ -25,86 +25,89 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::time::timeout;
 
-use super::heard::{Heard, Listening};
+use super::notifications::{Notifications, WatchedTransport};
 use super::process::Process;
 use super::tool::MAX_TOOLS;
 use super::{McpSettings, ServerTransport};
 use crate::processes::Mark;
 
-/// The longest thing that a server may say at once.
+/// Maximum size of one message of a server in bytes.
 const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 const MAX_PAGES: usize = 50;
 const CONNECT: Duration = Duration::from_secs(15);
-/// How long a goodbye may take.
-const GOODBYE: Duration = Duration::from_secs(2);
-/// How often a stream that broke off is asked to go on before its call fails.
+/// Timeout of closing a connection.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Number of attempts to resume a broken stream before its call fails.
 const RECONNECTS: usize = 4;
 
+/// An open connection.
 pub(super) struct Connection {
     peer: Peer<RoleClient>,
     service: Mutex<RunningService<RoleClient, ClientConfig>>,
-    heard: Arc<Heard>,
+    notifications: Arc<Notifications>,
     process: Option<Process>,
 }
 
-/// A call that the server works on.
+/// A call in progress on the server.
 pub(super) struct RunningCall {
     pub(super) handle: RequestHandle<RoleClient>,
     pub(super) progress: mpsc::Receiver<String>,
 }
 
 impl Connection {
-    /// Says why in words that go on from "The MCP server 'x' ...: ".
+    /// Connects to a server. The error completes the sentence "The MCP server 'x' ...: ".
     pub(super) async fn open(
         settings: &McpSettings,
         mark: &Mark,
         stopping: watch::Receiver<bool>,
     ) -> Result<Self, String> {
-        let heard = Heard::new();
+        let notifications = Notifications::new();
         match &settings.transport {
             ServerTransport::Program { command, folder, environment } => {
                 let started = Process::start(command, folder, environment, mark.clone()).await;
                 let (process, (stdout, stdin)) = started?;
-                let stdout = Bounded { pipe: stdout, line: 0, heard: Arc::clone(&heard) };
+                let stdout =
+                    Bounded { pipe: stdout, line: 0, notifications: Arc::clone(&notifications) };
                 let transport =
                     AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(usize::MAX);
-                match shake_hands(transport, &heard, settings.time_limit, stopping).await {
-                    Ok(service) => Ok(Self::new(service, heard, Some(process))),
+                match handshake(transport, &notifications, settings.time_limit, stopping).await {
+                    Ok(service) => Ok(Self::new(service, notifications, Some(process))),
                     Err(why) => {
-                        let mut said = vec![why];
-                        said.extend(process.epitaph().await);
+                        let mut reasons = vec![why];
+                        reasons.extend(process.exit_reasons().await);
                         process.end().await;
-                        Err(said.join("; "))
+                        Err(reasons.join("; "))
                     }
                 }
             }
             ServerTransport::Url { url, headers } => {
                 let transport = http_transport(url, headers)?;
-                let service = shake_hands(transport, &heard, settings.time_limit, stopping).await?;
-                Ok(Self::new(service, heard, None))
+                let service =
+                    handshake(transport, &notifications, settings.time_limit, stopping).await?;
+                Ok(Self::new(service, notifications, None))
             }
         }
     }
 
     fn new(
         service: RunningService<RoleClient, ClientConfig>,
-        heard: Arc<Heard>,
+        notifications: Arc<Notifications>,
         process: Option<Process>,
     ) -> Self {
-        Self { peer: service.peer().clone(), service: Mutex::new(service), heard, process }
+        Self { peer: service.peer().clone(), service: Mutex::new(service), notifications, process }
     }
 
     pub(super) fn is_open(&self) -> bool {
-        !self.heard.is_closed() && !self.peer.is_transport_closed()
+        !self.notifications.is_closed() && !self.peer.is_transport_closed()
     }
 
-    /// Nothing more is to be expected of it.
-    pub(super) fn give_up(&self) {
-        self.heard.close();
+    /// Marks the connection as unusable.
+    pub(super) fn mark_closed(&self) {
+        self.notifications.close();
     }
 
     pub(super) fn tools_changed(&self) -> bool {
-        self.heard.tools_changed()
+        self.notifications.tools_changed()
     }
 
     pub(super) fn is_http(&self) -> bool {
@@ -115,9 +118,9 @@ impl Connection {
         self.process.as_ref()?.pid
     }
 
-    /// All pages of the list, as the server wrote them.
+    /// Returns the server's list of tools, from all pages.
     pub(super) async fn list_tools(&self) -> Result<Vec<Value>, String> {
-        self.heard.reading_tools();
+        self.notifications.clear_tools_changed();
         let mut tools = Vec::new();
         let mut cursor = None;
         for _ in 0..MAX_PAGES {
@@ -146,36 +149,36 @@ impl Connection {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let options = PeerRequestOptions::no_options();
         let handle = self.peer.send_request_with_option(request, options).await?;
-        let progress = self.heard.progress(&handle.progress_token);
+        let progress = self.notifications.progress(&handle.progress_token);
         Ok(RunningCall { handle, progress })
     }
 
-    /// Ends when nothing more can come, and says why.
+    /// Resolves when the connection is closed, and returns the reason.
     pub(super) async fn lost(&self) -> String {
-        self.heard.closed().await;
-        if let Some(why) = self.heard.complaint() {
+        self.notifications.closed().await;
+        if let Some(why) = self.notifications.failure() {
             return why;
         }
-        let mut said = match &self.process {
-            Some(process) => process.epitaph().await,
+        let mut reasons = match &self.process {
+            Some(process) => process.exit_reasons().await,
             None => Vec::new(),
         };
-        if said.is_empty() {
-            said.push("the connection was closed".to_owned());
+        if reasons.is_empty() {
+            reasons.push("the connection was closed".to_owned());
         }
-        said.join("; ")
+        reasons.join("; ")
     }
 
     pub(super) async fn end(&self) {
-        self.heard.close();
-        let _ = self.service.lock().await.close_with_timeout(GOODBYE).await;
+        self.notifications.close();
+        let _ = self.service.lock().await.close_with_timeout(CLOSE_TIMEOUT).await;
         if let Some(process) = &self.process {
             process.end().await;
         }
     }
 }
 
-/// What an error means for a person or a model.
+/// Describes an error for a person or a model.
 pub(super) fn describe(error: &ServiceError) -> String {
     match error {
         ServiceError::McpError(error) => format!("it answered with an error: {}", error.message),
@@ -194,16 +197,16 @@ fn innermost(error: &dyn std::error::Error) -> String {
     innermost.to_string()
 }
 
-async fn shake_hands(
+async fn handshake(
     transport: impl Transport<RoleClient> + 'static,
-    heard: &Arc<Heard>,
+    notifications: &Arc<Notifications>,
     limit: Duration,
     mut stopping: watch::Receiver<bool>,
 ) -> Result<RunningService<RoleClient, ClientConfig>, String> {
     let us = Implementation::new("callboard", env!("CARGO_PKG_VERSION"));
     let config = ClientConfig::new(ClientCapabilities::default(), us)
         .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE);
-    let transport = Listening { transport, heard: Arc::clone(heard) };
+    let transport = WatchedTransport { transport, notifications: Arc::clone(notifications) };
     let served = tokio::select! {
         served = timeout(limit, serve_client(config, transport)) => served,
         _ = stopping.wait_for(|it| *it) => return Err("Callboard is stopping".to_owned()),
@@ -215,7 +218,7 @@ async fn shake_hands(
     }
 }
 
-/// Redirects are not followed: headers may hold keys, which are meant for one host alone.
+/// Returns the HTTP transport. It follows no redirects, because headers may contain keys for one host.
 fn http_transport(
     url: &str,
     headers: &[(String, String)],
@@ -244,12 +247,12 @@ fn http_transport(
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
-/// Breaks off when a line is too long, instead of waiting for its end.
+/// A reader that fails when a line is too long, instead of waiting for its end.
 struct Bounded<R> {
     pipe: R,
-    /// How long the line is that has begun.
+    /// Length of the incomplete line in bytes.
     line: usize,
-    heard: Arc<Heard>,
+    notifications: Arc<Notifications>,
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
@@ -269,7 +272,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
             return Poll::Ready(Ok(()));
         }
         let why = format!("it said more than {} MiB at once", MAX_MESSAGE >> 20);
-        self.heard.complain(&why);
+        self.notifications.fail(&why);
         Poll::Ready(Err(io::Error::other(why)))
     }
 }

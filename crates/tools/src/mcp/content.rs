@@ -1,8 +1,8 @@
-//! What a tool of an MCP server gave, as a result of ours.
+//! Conversion of an MCP tool's result to a result of ours.
 //!
-//! `text` for all that is text; `structured` for data; `links`; and `files` for pictures and whatever
-//! else is no text, which are kept apart and named. Long texts become files too, and only their ends
-//! stay: they would leave a model no room for anything else.
+//! `text` has all texts, `structured` the data, `links` the links, and `files` images and other binary
+//! content, which is stored separately. A long text becomes a file too, and only its ends stay in the result,
+//! because it would fill a model's context.
 
 use backends::ToolOutcome;
 use base64::Engine;
@@ -12,17 +12,17 @@ use transcript::{Attachment, ErrorCode, ErrorInfo};
 
 use super::StoreFile;
 
-/// A longer text becomes a file.
+/// Maximum size of a text in bytes; a longer one becomes a file.
 const MAX_TEXT: usize = 64 * 1024;
-/// What stays of it at each end.
+/// Bytes of each end of a long text that stay in the result.
 const EDGE: usize = 8 * 1024;
 const MAX_ERROR: usize = 2000;
 
 pub(super) async fn outcome(answer: Value, keep: &StoreFile) -> ToolOutcome {
     let is_error = answer["isError"].as_bool() == Some(true);
     let mut gathered = Gathered::new(keep);
-    for piece in answer["content"].as_array().into_iter().flatten() {
-        gathered.take(piece).await;
+    for part in answer["content"].as_array().into_iter().flatten() {
+        gathered.take(part).await;
     }
     let structured = answer.get("structuredContent").filter(|it| !it.is_null());
     if let Some(structured) = structured {
@@ -39,9 +39,9 @@ pub(super) async fn outcome(answer: Value, keep: &StoreFile) -> ToolOutcome {
         "" => "The tool failed and did not say why.",
         text => &text[..text.floor_char_boundary(MAX_ERROR)],
     };
-    let says_it_all = message.len() >= text.trim().len() && is_only_text(&result);
+    let is_complete = message.len() >= text.trim().len() && is_only_text(&result);
     let error = ErrorInfo::new(ErrorCode::ToolError, message);
-    failed(error, if says_it_all { Value::Null } else { result })
+    failed(error, if is_complete { Value::Null } else { result })
 }
 
 fn failed(error: ErrorInfo, result: Value) -> ToolOutcome {
@@ -65,16 +65,16 @@ impl<'a> Gathered<'a> {
         Self { keep, texts: Vec::new(), structured: None, links: Vec::new(), files: Vec::new() }
     }
 
-    async fn take(&mut self, piece: &Value) {
+    async fn take(&mut self, part: &Value) {
         let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        match piece["type"].as_str() {
-            Some("text") => self.texts.push(word(&piece["text"])),
+        match part["type"].as_str() {
+            Some("text") => self.texts.push(word(&part["text"])),
             Some(kind @ ("image" | "audio")) => {
                 let name = if kind == "image" { "picture" } else { "sound" };
-                self.take_file(&piece["data"], &word(&piece["mimeType"]), name).await;
+                self.take_file(&part["data"], &word(&part["mimeType"]), name).await;
             }
             Some("resource") => {
-                let (resource, uri) = (&piece["resource"], word(&piece["resource"]["uri"]));
+                let (resource, uri) = (&part["resource"], word(&part["resource"]["uri"]));
                 match resource["text"].as_str() {
                     Some(text) => self.texts.push(format!("{uri}:\n{text}")),
                     None => {
@@ -85,7 +85,7 @@ impl<'a> Gathered<'a> {
             }
             Some("resource_link") => {
                 let fields = ["uri", "name", "title", "description", "mimeType"];
-                let kept = fields.iter().filter_map(|it| Some(((*it).to_owned(), piece.get(it)?)));
+                let kept = fields.iter().filter_map(|it| Some(((*it).to_owned(), part.get(it)?)));
                 self.links.push(kept.map(|(name, value)| (name, value.clone())).collect());
             }
             _ => self.texts.push("[Something that is neither text nor file]".to_owned()),
@@ -93,7 +93,7 @@ impl<'a> Gathered<'a> {
     }
 
     async fn take_structured(&mut self, structured: &Value) {
-        // Servers say the same as text too, for clients that read nothing else.
+        // Servers repeat the data as text, for clients that support only text.
         let is_same =
             |text: &String| serde_json::from_str::<Value>(text).is_ok_and(|it| it == *structured);
         self.texts.retain(|it| !is_same(it));
@@ -126,7 +126,7 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    /// The whole text, and the result.
+    /// Returns the text and the result.
     async fn into_result(mut self) -> (String, Value) {
         let mut text = self.texts.join("\n\n");
         if text.len() > MAX_TEXT {
@@ -154,7 +154,7 @@ fn ends(text: &str) -> String {
     format!("{head}\n[{left_out} bytes left out; all of it is kept as a file]\n{tail}")
 }
 
-/// What a file may be called, from its address.
+/// Returns a file name from an address.
 fn last_part(uri: &str) -> &str {
     let name = uri.rsplit(['/', ':']).find(|it| !it.is_empty()).unwrap_or("file");
     &name[..name.floor_char_boundary(100)]

@@ -1,16 +1,17 @@
-//! The names by which models call the tools of MCP servers.
+//! Names of MCP tools for models.
 //!
-//! Providers take up to 64 letters, digits, `_` and `-`. A tool's name depends on the tools beside it
-//! only where two would get the same, and never on their order: rules for approvals name them.
+//! Providers accept up to 64 letters, digits, `_` and `-`. A tool's name depends on the server's other tools
+//! only if two would get the same name, and never on their order, because policy rules refer to names.
 
 use std::collections::{HashMap, HashSet};
 
+/// Maximum length of a name.
 pub(super) const MAX: usize = 64;
 const BETWEEN: &str = "__";
-/// Letters of the hash that tells two names apart.
+/// Length of the hash that distinguishes two names.
 const HASH: usize = 8;
 
-/// A server's id must leave room for its tools' names, and be found again in them.
+/// Returns whether a server can have this id: short enough for tool names, and recognisable in them.
 pub fn is_server_id(id: &str) -> bool {
     let is_letter = |b: u8| b.is_ascii_alphanumeric() || b"_-".contains(&b);
     (1..=32).contains(&id.len())
@@ -19,13 +20,13 @@ pub fn is_server_id(id: &str) -> bool {
         && !id.ends_with('_')
 }
 
-/// Whose tool this is.
+/// Returns the id of the server that a tool name belongs to.
 pub fn server_of(tool: &str) -> Option<&str> {
     tool.split_once(BETWEEN).map(|(server, _)| server)
 }
 
-/// Our names for tools that a server lists, in the order of the list. None for those that cannot be
-/// told from an earlier one.
+/// Returns our names for a server's tools, in their order; `None` for a tool without a name or with the name
+/// of an earlier one.
 pub(super) fn names(server: &str, tools: &[&str]) -> Vec<Option<String>> {
     let mut wanted_by: HashMap<String, HashSet<&str>> = HashMap::new();
     for tool in tools {
@@ -48,7 +49,7 @@ fn plain(server: &str, tool: &str) -> String {
     if name.len() <= MAX { name } else { marked(&name, tool) }
 }
 
-/// Cut, and told apart by what the server calls it.
+/// Returns the name with a hash of the server's own name, cut to the maximum length.
 fn marked(plain: &str, tool: &str) -> String {
     let hash = blake3::hash(tool.as_bytes()).to_hex();
     let room = plain.len().min(MAX - HASH - 1);
@@ -57,11 +58,9 @@ fn marked(plain: &str, tool: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    //! Names that every provider takes, whatever a server calls its tools.
-
     use super::*;
 
-    /// Names that are alike, too long, empty, or of letters that nobody takes.
+    /// Names that are similar, too long, empty, or of invalid characters.
     fn awkward() -> Vec<String> {
         let long = "x".repeat(80);
         let names =
@@ -72,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn providers_take_every_name_and_each_is_there_once() {
+    fn names_are_valid_and_unique() {
         for server in ["s", "a-b_c", &"s".repeat(32)] {
             let tools = awkward();
             let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
@@ -83,7 +82,7 @@ mod tests {
                 assert_eq!(server_of(name), Some(server), "{name}");
             }
             assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len(), "{names:?}");
-            // All but the one without a name and the one that is there twice.
+            // All except the empty and the repeated one.
             assert_eq!(names.len(), tools.len() - 2);
         }
     }
@@ -104,11 +103,11 @@ mod tests {
             turned.reverse();
             assert_eq!(by_tool(&turned), expected);
         }
-        assert_eq!(expected["a_b"], "s__a_b", "one that is as it should be stays as it is");
+        assert_eq!(expected["a_b"], "s__a_b", "a valid name is unchanged");
     }
 
     #[test]
-    fn an_id_is_found_again_in_every_name() {
+    fn ids_are_recognisable_in_names() {
         for id in ["a", "everything", "my-files", "a_b", "A1"] {
             assert!(is_server_id(id), "{id}");
         }

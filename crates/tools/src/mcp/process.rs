@@ -1,5 +1,5 @@
-//! The program of an MCP server: started in a process group of its own, marked, watched, and ended with
-//! all that it has begun.
+//! The program of an MCP server: started in its own process group, marked, supervised, and ended with all
+//! processes that it has started.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -14,24 +14,25 @@ use tokio::time::timeout;
 use crate::StderrTail;
 use crate::processes::{Mark, Processes};
 
-/// How much of what it writes to stderr is kept: the end.
-const LAST_WORDS: usize = 2000;
-/// How long stderr may take to come in when all processes are gone.
-const LAST_MOMENT: Duration = Duration::from_secs(1);
+/// Bytes of the stderr tail that are kept.
+const STDERR_BYTES: usize = 2000;
+/// Time to read the rest of stderr when all processes have ended.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// A running program.
 pub(super) struct Process {
     pub(super) pid: Option<u32>,
     stop: watch::Sender<bool>,
-    /// How it ended, once it has.
+    /// Description of its end; `None` while it runs.
     ended: watch::Receiver<Option<String>>,
-    last_words: StderrTail,
+    stderr: StderrTail,
 }
 
-/// Its way in and its way out.
+/// The program's stdout and stdin.
 pub(super) type Pipes = (ChildStdout, ChildStdin);
 
 impl Process {
-    /// What an earlier server of ours has left running under the same mark is ended first.
+    /// Starts the program. Ends processes first that an earlier Callboard server left under the same mark.
     pub(super) async fn start(
         command: &[String],
         folder: &Path,
@@ -57,55 +58,55 @@ impl Process {
         let pipes = child.stdout.take().zip(child.stdin.take());
         let pipes = pipes.ok_or_else(|| format!("{program} has no pipes"))?;
         let (stop, stopped) = watch::channel(false);
-        let (tell, ended) = watch::channel(None);
-        let last_words = StderrTail::new(LAST_WORDS);
-        let process = Self { pid: child.id(), stop, ended, last_words: last_words.clone() };
-        tokio::spawn(watch_over(child, mark, stopped, last_words, tell));
+        let (end, ended) = watch::channel(None);
+        let stderr = StderrTail::new(STDERR_BYTES);
+        let process = Self { pid: child.id(), stop, ended, stderr: stderr.clone() };
+        tokio::spawn(supervise(child, mark, stopped, stderr, end));
         Ok((process, pipes))
     }
 
-    /// Ends it and all that it has begun, and waits for it.
+    /// Ends the program and all processes that it has started, and waits for their end.
     pub(super) async fn end(&self) {
         let _ = self.stop.send(true);
         let _ = self.ended.clone().wait_for(Option::is_some).await;
     }
 
-    /// How it ended, if it does so soon, and what it said last.
-    pub(super) async fn epitaph(&self) -> Vec<String> {
+    /// Returns how the program ended, if it does so soon, and its stderr tail.
+    pub(super) async fn exit_reasons(&self) -> Vec<String> {
         let mut ended = self.ended.clone();
-        let ended = timeout(LAST_MOMENT, ended.wait_for(Option::is_some)).await;
+        let ended = timeout(DRAIN_TIMEOUT, ended.wait_for(Option::is_some)).await;
         let how = ended.ok().and_then(|it| it.ok()?.clone());
-        let words = self.last_words.get();
-        let words = (!words.trim().is_empty()).then(|| format!("it said: {}", words.trim()));
-        how.into_iter().chain(words).collect()
+        let tail = self.stderr.get();
+        let tail = (!tail.trim().is_empty()).then(|| format!("it said: {}", tail.trim()));
+        how.into_iter().chain(tail).collect()
     }
 }
 
-async fn watch_over(
+async fn supervise(
     mut child: Child,
     mark: Mark,
     mut stopped: watch::Receiver<bool>,
-    last_words: StderrTail,
-    tell: watch::Sender<Option<String>>,
+    stderr: StderrTail,
+    end: watch::Sender<Option<String>>,
 ) {
     let processes = Processes::of(child.id(), &mark);
-    let mut listening = child.stderr.take().map(|it| tokio::spawn(last_words.listen(it)));
+    let mut reading = child.stderr.take().map(|it| tokio::spawn(stderr.listen(it)));
     let status = tokio::select! {
         status = child.wait() => status.ok(),
-        // An error means that nobody holds it any more, which is a stop too.
+        // An error means that its owner is gone, which is a stop too.
         _ = stopped.wait_for(|it| *it) => None,
     };
     let (_, later) = tokio::join!(processes.end(), async { child.wait().await.ok() });
-    if let Some(listening) = &mut listening
-        && timeout(LAST_MOMENT, &mut *listening).await.is_err()
+    if let Some(reading) = &mut reading
+        && timeout(DRAIN_TIMEOUT, &mut *reading).await.is_err()
     {
-        listening.abort();
+        reading.abort();
     }
     let how = match status {
         None => "it was ended".to_owned(),
         Some(status) => describe(later.unwrap_or(status)),
     };
-    let _ = tell.send(Some(how));
+    let _ = end.send(Some(how));
 }
 
 fn describe(status: ExitStatus) -> String {

@@ -1,7 +1,7 @@
-//! One MCP server: started when it is needed, called, and started again when it has died.
+//! One MCP server: started when it is needed, called, and restarted when it has exited.
 //!
-//! Whoever needs it waits for the same start. After a start that failed the next one has to wait, longer
-//! each time; one that died in the middle is started again at once.
+//! Concurrent callers wait for the same start. After a failed start the next one waits with exponential
+//! backoff; a server that exits later is restarted immediately.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,18 +19,19 @@ use super::{McpServerInfo, McpSettings, State, StoreFile, content};
 use crate::processes::Mark;
 use crate::{ToolContext, ToolEvent, failed, interrupted};
 
-/// The pause after a start that failed: doubled each time, up to a limit.
+/// Backoff after a failed start: doubled each time, up to [`MAX_PAUSE`].
 const PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
-/// What a call may tell of its progress.
+/// Maximum size of the progress of a call in bytes.
 const MAX_PROGRESS: u64 = 64 * 1024;
 
+/// An MCP server with its connection and tools.
 pub(super) struct Server {
     pub(super) settings: McpSettings,
     mark: Mark,
     keep: StoreFile,
     known: Mutex<Known>,
-    /// Held while one is opened, so that whoever needs it waits for the same.
+    /// The connection; locked while it is opened, so that concurrent callers wait for the same start.
     current: tokio::sync::Mutex<Option<Arc<Connection>>>,
     stopping: watch::Sender<bool>,
 }
@@ -40,17 +41,17 @@ struct Known {
     tools: Vec<Arc<McpTool>>,
     error: Option<String>,
     connection: Option<Arc<Connection>>,
-    /// Starts that failed, one after the other.
+    /// Number of consecutive failed starts.
     failures: u32,
     not_before: Option<Instant>,
 }
 
-/// Why a call has no answer.
+/// Reason why a call has no result.
 enum Failure {
-    /// Nobody waits for it any more, and the server was told.
+    /// The call was stopped, and the server was notified.
     Stopped,
-    /// The server has forgotten us, and has done nothing.
-    Forgotten,
+    /// The server has lost our session and has not run the call.
+    SessionLost,
     Error(ErrorInfo),
 }
 
@@ -73,7 +74,8 @@ impl Server {
         }
     }
 
-    /// Those of the last time that it said. They stay when it dies: the next call starts it again.
+    /// Returns the tools that the server listed last. They stay when it exits, because the next call restarts
+    /// it.
     pub(super) fn tools(&self) -> Vec<Arc<McpTool>> {
         self.known().tools.clone()
     }
@@ -90,7 +92,7 @@ impl Server {
         }
     }
 
-    /// Its tools are as well known as they will be for now.
+    /// Returns whether waiting would not change the known tools.
     pub(super) fn is_settled(&self) -> bool {
         let known = self.known();
         match known.state {
@@ -111,7 +113,7 @@ impl Server {
         error.map(|it| self.unusable(&it))
     }
 
-    /// The connection, with its list of tools read. It goes on being opened when nobody waits any more.
+    /// Returns the connection after its tools were listed. Opening continues even if the caller is dropped.
     pub(super) async fn connected(self: &Arc<Self>) -> Result<Arc<Connection>, String> {
         let this = Arc::clone(self);
         let opening = tokio::spawn(async move { this.connect().await });
@@ -129,7 +131,7 @@ impl Server {
         if let Some(lost) = current.take() {
             lost.end().await;
         }
-        self.begin()?;
+        self.mark_starting()?;
         match self.open().await {
             Ok(connection) => {
                 *current = Some(Arc::clone(&connection));
@@ -144,8 +146,8 @@ impl Server {
         }
     }
 
-    /// Whether it may be started now.
-    fn begin(&self) -> Result<(), String> {
+    /// Enters the state `Starting`, or fails if the server must not be started now.
+    fn mark_starting(&self) -> Result<(), String> {
         let missing = &self.settings.missing;
         let mut known = self.known();
         let pause = known.not_before.map(|it| it.saturating_duration_since(Instant::now()));
@@ -217,7 +219,7 @@ impl Server {
         known.error = Some(why.to_owned());
     }
 
-    /// Notes when a connection is lost that nobody is using.
+    /// Marks the server as failed when its connection is lost.
     async fn watch(self: Arc<Self>, connection: Arc<Connection>) {
         let why = connection.lost().await;
         let mut known = self.known();
@@ -229,7 +231,7 @@ impl Server {
         }
     }
 
-    /// Also breaks off a start.
+    /// Ends the connection and aborts a start in progress.
     pub(super) async fn stop(&self) {
         self.stopping.send_replace(true);
         if let Some(connection) = self.current.lock().await.take() {
@@ -256,7 +258,7 @@ impl McpTool {
         self.server.upgrade().map(|it| it.settings.time_limit).unwrap_or_default()
     }
 
-    /// Ends soon after it was stopped.
+    /// Calls the tool; ends soon after the call is stopped.
     pub(crate) async fn call(
         &self,
         arguments: Map<String, Value>,
@@ -264,13 +266,13 @@ impl McpTool {
     ) -> ToolOutcome {
         let Some(server) = self.server.upgrade() else { return failed(interrupted()) };
         let mut outcome = self.try_call(&server, &arguments, context).await;
-        if let Err(Failure::Forgotten) = outcome {
+        if let Err(Failure::SessionLost) = outcome {
             outcome = self.try_call(&server, &arguments, context).await;
         }
         match outcome {
             Ok(answer) => content::outcome(answer, &server.keep).await,
             Err(Failure::Stopped) => failed(interrupted()),
-            Err(Failure::Forgotten) => failed(server.unusable("it forgets who we are")),
+            Err(Failure::SessionLost) => failed(server.unusable("it forgets who we are")),
             Err(Failure::Error(error)) => failed(error),
         }
     }
@@ -293,12 +295,12 @@ impl McpTool {
         };
         match answer {
             Ok(answer) => Ok(answer),
-            Err(error) => Err(what_failed(server, &connection, &error).await),
+            Err(error) => Err(classify(server, &connection, &error).await),
         }
     }
 }
 
-/// Tells the progress, and waits for the answer or for the stop.
+/// Reports progress, and waits for the result or for the stop.
 async fn follow(
     mut call: RunningCall,
     context: &ToolContext,
@@ -325,16 +327,17 @@ async fn follow(
     }
 }
 
-async fn what_failed(server: &Server, connection: &Connection, error: &ServiceError) -> Failure {
+/// Classifies an error, and closes the connection if it is unusable.
+async fn classify(server: &Server, connection: &Connection, error: &ServiceError) -> Failure {
     match error {
-        // Not all servers say 404 for a session that they have forgotten.
+        // Not all servers answer 404 for a session that they have lost.
         ServiceError::McpError(error)
             if connection.is_http()
                 && (-32099..=-32000).contains(&error.code.0)
                 && error.message.to_ascii_lowercase().contains("session") =>
         {
-            connection.give_up();
-            Failure::Forgotten
+            connection.mark_closed();
+            Failure::SessionLost
         }
         ServiceError::McpError(error) => {
             Failure::Error(ErrorInfo::new(ErrorCode::ToolError, error.message.to_string()))
@@ -343,7 +346,7 @@ async fn what_failed(server: &Server, connection: &Connection, error: &ServiceEr
             Failure::Error(server.unusable(&connection.lost().await))
         }
         error => {
-            connection.give_up();
+            connection.mark_closed();
             Failure::Error(server.unusable(&describe(error)))
         }
     }

@@ -1,4 +1,4 @@
-//! A tool of an MCP server, as a model is told about it and as it is called.
+//! A tool of an MCP server: its description for models and its call.
 
 use std::sync::{Arc, Weak};
 
@@ -8,15 +8,16 @@ use super::names;
 use super::server::Server;
 use crate::arguments::Schema;
 
-/// More tools of one server are not looked at.
+/// Maximum number of tools of one server; more are ignored.
 pub(super) const MAX_TOOLS: usize = 500;
 const MAX_DESCRIPTION: usize = 8 * 1024;
 const MAX_SCHEMA: usize = 64 * 1024;
 
+/// A tool of an MCP server.
 pub(crate) struct McpTool {
-    /// Ours: `server__tool`.
+    /// Our name: `server__tool`.
     pub(crate) name: String,
-    /// What the server calls it.
+    /// The server's name.
     pub(super) own_name: String,
     pub(crate) description: String,
     /// Schema of the arguments; always of an object.
@@ -24,7 +25,7 @@ pub(crate) struct McpTool {
     pub(super) server: Weak<Server>,
 }
 
-/// The tools of a list that can be used. One that makes no sense spoils no other.
+/// Returns the usable tools of a list, skipping invalid ones.
 pub(super) fn read_list(server_id: &str, listed: &[Value], server: &Weak<Server>) -> Vec<McpTool> {
     let usable: Vec<(&str, &Value, Value)> = listed
         .iter()
@@ -59,8 +60,8 @@ fn description(tool: &Value) -> String {
     words[..words.floor_char_boundary(MAX_DESCRIPTION)].to_owned()
 }
 
-/// As providers take it: they want to be told that it is an object, and which fields it has, also
-/// where there are none; some refuse to be told the dialect.
+/// Returns the schema as providers require it: an object with `type` and `properties`, even if it has no
+/// fields, and without `$schema`, which some refuse.
 fn parameters(schema: &Value) -> Option<Value> {
     let mut schema: Map<String, Value> = match schema {
         Value::Object(fields) => fields.clone(),

@@ -1,23 +1,23 @@
-//! A shell command, read as the shell reads it: to the letter.
+//! Lexical analysis of shell commands.
 
-/// Characters with a meaning of their own in a shell, all the ways to a second command among them.
+/// Characters with a special meaning in a shell, including all that can start a second command.
 const SIGNS: &[char] = &[
     ';', '&', '|', '<', '>', '$', '`', '(', ')', '{', '}', '[', ']', '*', '?', '!', '#', '~', '\\',
     '"', '\'', '\n', '\r', '\0',
 ];
 
-/// Characters after which another command may begin.
+/// Characters after which another command may start.
 const SEPARATORS: &[char] = &[';', '&', '|', '\n', '(', ')', '`', '{', '}'];
 
-/// Characters that separate words within a command. No other blank does.
+/// The only blanks that separate words within a command.
 const BLANKS: &[char] = &[' ', '\t'];
 
-/// Letters, as Unicode has it, that draw nothing.
-const UNSEEN_LETTERS: &[char] =
+/// Characters that Unicode classifies as letters and fonts draw as nothing.
+const INVISIBLE_LETTERS: &[char] =
     &['\u{115f}', '\u{1160}', '\u{3164}', '\u{ffa0}', '\u{13441}', '\u{13442}'];
 
-/// Whether every character is one that people see and that every shell takes for what it looks like. Any
-/// other blank, control, invisible or direction-changing character makes a command one to ask about.
+/// Returns whether every character is visible and means the same to every shell. A command with another
+/// blank, control, invisible or direction-changing character needs an approval.
 pub(super) fn is_plain(command: &str) -> bool {
     command.chars().all(is_plain_character)
 }
@@ -27,28 +27,28 @@ pub(super) fn is_plain_character(character: char) -> bool {
         ' ' | '\t' | '\n' => true,
         ascii if ascii.is_ascii() => ascii.is_ascii_graphic(),
         other => {
-            other.is_alphanumeric() && !UNSEEN_LETTERS.contains(&other) && !has_blank_byte(other)
+            other.is_alphanumeric() && !INVISIBLE_LETTERS.contains(&other) && !has_blank_byte(other)
         }
     }
 }
 
-/// In some locales a shell takes these bytes for blanks, wherever they stand.
+/// Returns whether the encoding contains a byte that a shell takes for a blank in some locales.
 fn has_blank_byte(character: char) -> bool {
     character.encode_utf8(&mut [0; 4]).bytes().any(|it| matches!(it, 0x85 | 0xa0))
 }
 
-/// One command, with nothing in it that means anything to a shell but blanks between words.
+/// Returns whether this is a single command without special characters.
 pub(super) fn is_single(command: &str) -> bool {
     is_plain(command) && !command.contains(SIGNS)
 }
 
-/// The words of a single command.
+/// Splits a single command into words.
 pub(super) fn words(command: &str) -> impl Iterator<Item = &str> {
     command.split(BLANKS).filter(|it| !it.is_empty())
 }
 
-/// Every reading of a command that a pattern of `deny` or `ask` is tried on: the whole and each of its
-/// parts; as written, with one space between words, and without the characters that are not plain.
+/// Returns all texts of a command that patterns of `deny` and `ask` are matched against: the whole and each
+/// of its parts; as written, with one space between words, and without characters that are not plain.
 pub(super) fn readings(command: &str) -> Vec<String> {
     let parts = command.split(SEPARATORS).map(|it| it.trim_matches(BLANKS));
     let mut readings = Vec::new();

@@ -1,4 +1,4 @@
-//! Tools that write files: ours, and those of the programs. Which file a call really writes.
+//! Tools that write files, ours and those of programs, and the file that a call writes.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -6,14 +6,15 @@ use serde_json::Value;
 
 use super::command::is_plain_character;
 use crate::paths::real_path;
-use crate::workspace::plain;
+use crate::workspace::normalize;
 
+/// A tool that writes files.
 #[derive(Debug)]
 pub struct FileTool {
     name: &'static str,
-    /// The argument that the tool takes its path from, whatever else is given.
+    /// The argument that the tool takes its path from.
     path: &'static str,
-    /// All other arguments. One that is not known may do anything.
+    /// All other known arguments. An unknown one may do anything.
     others: &'static [&'static str],
     kind: Kind,
 }
@@ -21,7 +22,7 @@ pub struct FileTool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Ours,
-    /// Resolves a relative path where its shell stands, which nobody else knows.
+    /// Resolves a relative path in its shell's current folder, which is unknown here.
     Claude,
     /// Resolves a relative path in the workspace.
     Pi,
@@ -55,17 +56,18 @@ const fn tool(
 }
 
 impl FileTool {
+    /// Returns the tool of this name: ours, or that of a program.
     pub fn find(name: &str, is_ours: bool) -> Option<&'static Self> {
         FILE_TOOLS.iter().find(|it| it.name == name && (it.kind == Kind::Ours) == is_ours)
     }
 
-    /// The path, as the agent wrote it.
+    /// Returns the path as the agent wrote it.
     pub fn path<'a>(&self, arguments: &'a Value) -> Option<&'a str> {
         arguments.get(self.path)?.as_str()
     }
 
-    /// The file that a call really writes, through links: relative to the workspace, or absolute if it lies
-    /// elsewhere. None if that is not certain.
+    /// Returns the file that a call writes, following links: relative to the workspace, or absolute if it
+    /// lies elsewhere. `None` if the file is not certain.
     pub fn target(&self, arguments: &Value, workspace: &Path) -> Option<PathBuf> {
         let path = self.path(arguments)?;
         let patch = || arguments.get("patch").and_then(Value::as_str);
@@ -73,7 +75,7 @@ impl FileTool {
         let real = match self.kind {
             // The tool refuses paths outside the workspace.
             Kind::Ours => {
-                let path = plain(Path::new(path));
+                let path = normalize(Path::new(path));
                 let inside = path.strip_prefix(workspace).unwrap_or(&path);
                 real_path(&root.join(inside)).filter(|it| it.starts_with(&root))?
             }
@@ -85,8 +87,7 @@ impl FileTool {
         Some(real.strip_prefix(&root).map(Path::to_owned).unwrap_or(real))
     }
 
-    /// The folder of the file that a call really writes, as [`Self::target`] names it. None also if an
-    /// argument is not known.
+    /// Returns the folder of [`Self::target`]. `None` also if an argument is not known.
     pub(super) fn folder(&self, arguments: &Value, workspace: &Path) -> Option<String> {
         let is_known = |name: &String| name == self.path || self.others.contains(&&**name);
         if !arguments.as_object()?.keys().all(is_known) {
@@ -99,24 +100,25 @@ impl FileTool {
     }
 }
 
-/// Programs expand `~`, drop an `@`, replace blanks and resolve `..` each in its own way.
+/// Returns whether all programs interpret the path in the same way. They differ in `~`, `@`, blanks and `..`.
 fn is_unambiguous(path: &str) -> bool {
     let is_plain = path.chars().all(|it| it != '\n' && is_plain_character(it));
     let has_detour = Path::new(path).components().any(|it| it == Component::ParentDir);
     is_plain && !has_detour && !path.is_empty() && !path.starts_with(['~', '@'])
 }
 
-/// The patch of one file begins with its name twice; another second name moves the file.
+/// Returns whether the patch changes only this file. Its header names the file twice; another second name
+/// would move the file.
 fn patches_only(path: &str, patch: &str) -> bool {
     const NONE: &str = "/dev/null";
     let heads = [(path, path), (NONE, path), (path, NONE)];
     heads.iter().any(|(old, new)| patch.starts_with(&format!("--- {old}\n+++ {new}\n")))
 }
 
-/// Where a path leads, from the workspace on: by its letters, and then by the links that are there
-/// now. One that leads out stays as it is, for the tool to refuse.
-pub(super) fn place(path: &str, workspace: &Path) -> String {
-    let path: PathBuf = plain(Path::new(path));
+/// Returns the path relative to the workspace that rules are matched against: normalised lexically, then
+/// resolved through links. A path that leads out stays as it is, for the tool to refuse.
+pub(super) fn subject_path(path: &str, workspace: &Path) -> String {
+    let path: PathBuf = normalize(Path::new(path));
     let root = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
     let real = real_path(&root.join(&path));
     let inside = real.as_ref().and_then(|it| it.strip_prefix(&root).ok());

@@ -1,23 +1,28 @@
-//! Patterns on what a call is aimed at: `*` stands for anything, `?` for one letter, all else for
-//! itself. A pattern is about the whole subject, not about a part of it.
+//! Patterns for the subjects of calls: `*` matches anything, `?` one character, everything else itself. A
+//! pattern matches the whole subject, not a part of it.
 
+/// A pattern with `*` and `?`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern(Vec<char>);
 
 impl Pattern {
+    /// Returns the pattern of a text; every text is a valid pattern.
     pub fn new(text: &str) -> Self {
         Self(text.chars().collect())
     }
 
+    /// Returns the pattern as text.
     pub fn text(&self) -> String {
         self.0.iter().collect()
     }
 
+    /// Returns whether the pattern equals the subject literally.
     pub fn is_exactly(&self, subject: &str) -> bool {
         self.0.iter().copied().eq(subject.chars())
     }
 
-    /// Goes back to the last star only, so it takes at most length times length steps.
+    /// Returns whether the pattern matches. Backtracks to the last star only, so the cost is at most the
+    /// product of both lengths.
     pub fn fits(&self, subject: &str) -> bool {
         let subject: Vec<char> = subject.chars().collect();
         let (mut at, mut from) = (0, 0);

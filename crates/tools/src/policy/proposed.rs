@@ -1,5 +1,4 @@
-//! A call that an agent wants to make: what it is aimed at, and what an answer for more than once would
-//! apply to.
+//! A proposed call: its subject, and the calls that a lasting decision about it would cover.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,13 +9,13 @@ use reqwest::Url;
 use serde_json::{Map, Value};
 use transcript::GrantedCalls;
 
-use super::file_tools::{FileTool, place};
+use super::file_tools::{FileTool, subject_path};
 use crate::paths::real_path;
 
 /// Names under which programs offer the tool that runs a command.
 const SHELLS: [&str; 6] = ["bash", "shell", "exec", "exec_command", "local_shell", "command"];
 
-/// Programs that run the script given with `-c`, by the names that mean the installed ones.
+/// Programs that run the script given with `-c`, by names that refer to installed programs.
 const INTERPRETERS: [&str; 11] = [
     "sh",
     "bash",
@@ -31,24 +30,29 @@ const INTERPRETERS: [&str; 11] = [
     "/usr/bin/zsh",
 ];
 
-/// Arguments that change nothing about what a command does, except how long it may take.
+/// Arguments that do not change the effect of a command, except for its timeout.
 const HARMLESS: [&str; 4] = ["description", "timeout", "timeout_ms", "max_output_tokens"];
 
-/// Arguments that are the same as none if they are false.
+/// Arguments that count as absent if they are false.
 const FLAGS: [&str; 2] = ["run_in_background", "dangerouslyDisableSandbox"];
 
+/// Arguments that name the folder of a command.
 const FOLDERS: [&str; 2] = ["cwd", "workdir"];
 
-/// A longer command can be allowed once, but not remembered.
+/// Maximum length in bytes of the grant for a command. A longer one can only be allowed once.
 const MAX_REMEMBERED: usize = 1000;
 
+/// The party that runs a proposed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asker {
     /// Callboard runs the tool.
     Us,
-    /// The agent's program runs it. One that lets harmless calls pass by itself has judged this one: that
-    /// it looks harmless to us decides nothing. The program may know more (another folder, more rights).
-    Program { is_judged: bool },
+    /// The agent's program runs the tool.
+    Program {
+        /// Whether the program allows harmless calls by itself, so that this one is not harmless even if it
+        /// looks so: the program may know more (another folder, more rights).
+        is_judged: bool,
+    },
 }
 
 /// The agent and the workspace of a call.
@@ -56,11 +60,13 @@ pub enum Asker {
 pub struct Place<'a> {
     /// Id of the agent.
     pub agent: &'a str,
+    /// The workspace.
     pub workspace: &'a Path,
-    /// `PATH` of the agent's program. None: that of the server's own commands.
+    /// `PATH` of the agent's program; `None` for that of the server's own commands.
     pub search_path: Option<&'a OsStr>,
 }
 
+/// A call that an agent wants to make.
 pub struct Proposed<'a> {
     pub(super) tool: &'a str,
     pub(super) arguments: Value,
@@ -68,20 +74,19 @@ pub struct Proposed<'a> {
     pub(super) asker: Asker,
 }
 
-/// A command, with what else decides what it does.
+/// A shell command with the arguments that influence its effect.
 #[derive(Debug, PartialEq)]
 pub(super) struct ShellCall {
-    /// To the letter.
+    /// The command, unchanged.
     pub(super) text: String,
-    /// Every other argument that is not known to be harmless. Null stands for one whose meaning is not
-    /// certain.
+    /// Every other argument that is not known to be harmless. Null replaces one whose meaning is not certain.
     pub(super) options: BTreeMap<String, Value>,
-    /// Where it runs, if that is not the workspace.
+    /// Folder in which it runs, if that is not the workspace.
     folder: Option<String>,
 }
 
 impl<'a> Proposed<'a> {
-    /// `arguments` as the agent wrote them.
+    /// Returns the call with its arguments as the agent wrote them.
     pub fn new(tool: &'a str, arguments: &str, place: Place<'a>, asker: Asker) -> Self {
         let arguments = serde_json::from_str(arguments).unwrap_or_default();
         Self { tool, arguments, place, asker }
@@ -94,7 +99,7 @@ impl<'a> Proposed<'a> {
         }
     }
 
-    /// None if this is no call of a shell, or none that can be read.
+    /// Returns the command of a shell call; `None` for another tool, or if the arguments are not understood.
     pub(super) fn shell(&self) -> Option<ShellCall> {
         let arguments = self.arguments.as_object().filter(|_| self.is_shell())?;
         let (name, command) =
@@ -126,7 +131,7 @@ impl<'a> Proposed<'a> {
         Some(ShellCall { text, options, folder })
     }
 
-    /// Whether this is Pi's tool that reads the one file it names.
+    /// Returns whether this is Pi's tool that reads one named file.
     pub(super) fn reads_one_file(&self) -> bool {
         self.asker == Asker::Program { is_judged: false } && self.tool == "read"
     }
@@ -135,17 +140,17 @@ impl<'a> Proposed<'a> {
         FileTool::find(self.tool, self.asker == Asker::Us)
     }
 
-    /// Which calls an answer for more than once would apply to: this command, this host, files of this
-    /// folder, or the tool. None if it can be given only once.
-    pub(super) fn extent(&self) -> Option<GrantedCalls> {
+    /// Returns the calls that a lasting decision would cover: this command, this origin, files of this
+    /// folder, or all calls of the tool. `None` if only this call can be approved.
+    pub(super) fn granted_calls(&self) -> Option<GrantedCalls> {
         if self.is_shell() {
             let ShellCall { text, options, .. } = self.shell()?;
             if options.values().any(Value::is_null) {
                 return None;
             }
-            let extent = GrantedCalls::Command { text, options };
-            let length = serde_json::to_string(&extent).ok()?.len();
-            return (length <= MAX_REMEMBERED).then_some(extent);
+            let calls = GrantedCalls::Command { text, options };
+            let length = serde_json::to_string(&calls).ok()?.len();
+            return (length <= MAX_REMEMBERED).then_some(calls);
         }
         if let Some(tool) = self.file_tool() {
             return tool.folder(&self.arguments, self.place.workspace).map(GrantedCalls::Folder);
@@ -154,13 +159,13 @@ impl<'a> Proposed<'a> {
             let url = Url::parse(&self.subject()).ok()?;
             return Some(GrantedCalls::Origin(url.origin().ascii_serialization()));
         }
-        (self.asker == Asker::Us || !self.means_anything()).then_some(GrantedCalls::All)
+        (self.asker == Asker::Us || !self.is_unrestricted()).then_some(GrantedCalls::All)
     }
 
-    /// Whether a program's tool can do anything, so that an answer for one call says nothing about another:
-    /// Codex asks for more rights, whatever they are, and under `SERVER__call` for any tool of a server; a tool
-    /// that takes a command runs it.
-    fn means_anything(&self) -> bool {
+    /// Returns whether a program's tool can do anything, so that a decision about one call cannot cover
+    /// another: Codex requests arbitrary rights, and any tool of a server as `SERVER__call`; a tool that takes
+    /// a command runs it.
+    fn is_unrestricted(&self) -> bool {
         let asks_for_rights = matches!(self.tool, "network_access" | "request_permissions");
         let is_of_server = self.tool.starts_with("mcp__");
         let takes_command =
@@ -168,8 +173,7 @@ impl<'a> Proposed<'a> {
         asks_for_rights || self.tool.ends_with("__call") || takes_command && !is_of_server
     }
 
-    /// The subject of a call of a tool other than a shell, written in one way however the agent wrote
-    /// it.
+    /// Returns the normalised subject of a call of a tool other than a shell.
     pub(super) fn subject(&self) -> String {
         let field = |name: &str| self.arguments[name].as_str().unwrap_or_default().to_owned();
         match self.tool {
@@ -178,7 +182,7 @@ impl<'a> Proposed<'a> {
                 Url::parse(&url).map_or(url, |it| it.to_string())
             }
             "read_file" | "write_file" | "edit_file" | "list_files" | "search_files" => {
-                place(&field("path"), self.place.workspace)
+                subject_path(&field("path"), self.place.workspace)
             }
             _ => self.arguments.to_string(),
         }
@@ -186,8 +190,8 @@ impl<'a> Proposed<'a> {
 }
 
 impl ShellCall {
-    /// The command as it would be written in the workspace: one for another folder goes there first. So it
-    /// is another command for every rule, and never one that only looks at the workspace.
+    /// Returns the command as it would be written in the workspace, with a leading `cd` if it runs in another
+    /// folder. So it is another command for every rule, and never a read-only one.
     pub(super) fn line(&self) -> Cow<'_, str> {
         match &self.folder {
             Some(folder) => format!("cd {} && {}", quoted(folder), self.text).into(),
@@ -195,12 +199,12 @@ impl ShellCall {
         }
     }
 
-    /// Where it begins.
+    /// Returns the folder in which the command starts.
     pub(super) fn folder_in(&self, workspace: &Path) -> PathBuf {
         workspace.join(self.folder.as_deref().unwrap_or_default())
     }
 
-    /// Nothing but the command, in the workspace.
+    /// Returns whether there is only the command, run in the workspace.
     pub(super) fn is_bare(&self) -> bool {
         self.options.is_empty()
     }
@@ -216,8 +220,8 @@ fn other_arguments(arguments: &Map<String, Value>, command: &str) -> BTreeMap<St
     others.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// A list of words as a line, and what tells the line from the same one as a text: the shell that gets
-/// it as a script, else the words.
+/// Converts a list of words to a line, and to a value that distinguishes it from the same line given as
+/// text: the shell that runs it as a script, or else the words.
 fn command_line(words: &[&str]) -> (String, Value) {
     match words {
         [shell, flag @ ("-c" | "-lc"), script] if INTERPRETERS.contains(shell) => {
@@ -230,7 +234,7 @@ fn command_line(words: &[&str]) -> (String, Value) {
     }
 }
 
-/// As one word for a shell.
+/// Quotes a word for a shell if needed.
 pub(super) fn quoted(word: &str) -> Cow<'_, str> {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "/._-+=:,@%".contains(it);
     match !word.is_empty() && word.chars().all(is_plain) {

@@ -1,7 +1,7 @@
-//! Which shell commands plainly change nothing and look at nothing outside the workspace.
+//! Read-only commands: shell commands that change nothing and read nothing outside the workspace.
 //!
-//! Not a judgement of shell scripts: a short list of programs with harmless options, and no character
-//! that means anything to the shell. Everything else is asked about.
+//! An allowlist of programs with harmless options, without any special character of the shell. It does not
+//! analyse scripts; everything else needs an approval.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path};
@@ -10,9 +10,9 @@ use super::command;
 use crate::paths::{leads_into, real_path};
 use crate::processes::is_executable;
 
-/// Programs that only look, with the letters that may stand in their options. None of these follows
-/// links that are found on the way, waits for more, or names a file.
-const LOOKING: &[(&str, &str)] = &[
+/// Read-only programs with the allowed letters of their options. None of these options follows links during
+/// a traversal, waits for more input, or names a file.
+const READ_ONLY: &[(&str, &str)] = &[
     ("ls", "aAlh1dFprtSsi"),
     ("cat", "nbsETAvet"),
     ("head", "ncqv0123456789"),
@@ -27,11 +27,11 @@ const LOOKING: &[(&str, &str)] = &[
     ("echo", ""),
 ];
 
-/// `search_path` is the `PATH` that the command will have.
+/// Returns whether a command is read-only. `search_path` is the `PATH` of the command.
 pub(super) fn is_read_only(text: &str, workspace: &Path, search_path: &OsStr) -> bool {
     let mut words = command::words(text);
     let program = words.next();
-    let Some((program, letters)) = LOOKING.iter().find(|(name, _)| Some(*name) == program) else {
+    let Some((program, letters)) = READ_ONLY.iter().find(|(name, _)| Some(*name) == program) else {
         return false;
     };
     let takes = |word: &str| match *program {
@@ -42,8 +42,8 @@ pub(super) fn is_read_only(text: &str, workspace: &Path, search_path: &OsStr) ->
     command::is_single(text) && words.all(takes) && is_installed(program, workspace, search_path)
 }
 
-/// Whether the shell finds this program outside the workspace, or has it built in. A program of the same name
-/// that came with the workspace may do anything, and so may one found in a relative folder of `PATH`.
+/// Returns whether the shell finds this program outside the workspace, or has it built in. A program of the
+/// same name in the workspace, or in a relative folder of `PATH`, may do anything.
 fn is_installed(program: &str, workspace: &Path, search_path: &OsStr) -> bool {
     for folder in std::env::split_paths(search_path) {
         let file = folder.join(program);
@@ -62,7 +62,8 @@ fn is_option(word: &str, letters: &str) -> bool {
     given.is_some_and(|it| it.chars().all(|it| letters.contains(it)))
 }
 
-/// The shell would follow a link that leads out, which the file tools do not.
+/// Returns whether a path stays inside the workspace. Unlike the file tools, the shell would follow a link
+/// that leads out.
 fn stays_inside(word: &str, workspace: &Path) -> bool {
     let path = Path::new(word);
     let is_plain =

@@ -1,4 +1,4 @@
-//! What the policy says, and what cannot be smuggled past it.
+//! Verdicts of the policy, and attempts to evade it.
 
 mod commands;
 mod grants;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::file_tools::place;
+use super::file_tools::subject_path;
 use super::*;
 
 fn policy(rules: &[(&str, Rule)]) -> Policy {
@@ -40,7 +40,7 @@ fn shell(policy: &Policy, command: &str) -> Verdict {
 }
 
 #[test]
-fn a_pattern_fits_as_a_slow_and_simple_one_does() {
+fn patterns_agree_with_a_simple_implementation() {
     fn simply(pattern: &[char], text: &[char]) -> bool {
         match pattern {
             [] => text.is_empty(),
@@ -73,21 +73,21 @@ fn a_pattern_fits_as_a_slow_and_simple_one_does() {
 }
 
 #[test]
-fn by_default_looking_is_allowed_and_the_rest_is_asked_about() {
+fn read_only_tools_are_allowed_by_default() {
     let policy = policy(&[]);
     let nothing = serde_json::json!({});
     let looking = ["time", "list_files", "read_file", "search_files"];
     for tool in looking.into_iter().chain(["agents_list", "agents_message", "callboard_note"]) {
         assert_eq!(judge(&policy, tool, &nothing), Verdict::Allow, "{tool}");
     }
-    // An address can carry anything out of the house.
+    // A URL can leak any data.
     for tool in ["http_get", "write_file", "edit_file", "shell", "teleport", "server__tool", ""] {
         assert_eq!(judge(&policy, tool, &nothing), Verdict::Ask, "{tool}");
     }
 }
 
 #[test]
-fn only_plainly_read_only_commands_are_not_asked_about() {
+fn only_read_only_commands_are_allowed_by_default() {
     let policy = policy(&[]);
     for command in [
         "ls",
@@ -133,7 +133,7 @@ fn only_plainly_read_only_commands_are_not_asked_about() {
 }
 
 #[test]
-fn a_link_that_leads_out_is_asked_about() {
+fn a_link_to_the_outside_needs_an_approval() {
     let folder = tempfile::tempdir().unwrap();
     let workspace = folder.path().join("workspace");
     std::fs::create_dir(&workspace).unwrap();
@@ -149,11 +149,11 @@ fn a_link_that_leads_out_is_asked_about() {
 }
 
 #[test]
-fn a_star_never_stands_for_a_second_command() {
+fn a_star_never_matches_a_second_command() {
     let rule = Rule { allow: patterns(&["git *", "make && ls"]), ..Rule::default() };
     let policy = policy(&[("shell", rule)]);
     assert_eq!(shell(&policy, "git status"), Verdict::Allow);
-    assert_eq!(shell(&policy, "make && ls"), Verdict::Allow, "to the letter");
+    assert_eq!(shell(&policy, "make && ls"), Verdict::Allow, "literally");
     for sign in read_only_signs() {
         let command = format!("git status {sign} rm a");
         assert_eq!(shell(&policy, &command), Verdict::Ask, "{command}");
@@ -165,7 +165,7 @@ fn read_only_signs() -> Vec<&'static str> {
 }
 
 #[test]
-fn what_is_denied_is_denied_wherever_it_stands_in_a_line() {
+fn a_denied_command_is_denied_anywhere_in_a_line() {
     let rule =
         Rule { deny: patterns(&["rm *"]), otherwise: Some(Verdict::Allow), ..Rule::default() };
     let policy = policy(&[("shell", rule)]);
@@ -176,7 +176,7 @@ fn what_is_denied_is_denied_wherever_it_stands_in_a_line() {
 }
 
 #[test]
-fn the_strictest_fitting_list_decides_and_detours_do_not_help() {
+fn the_strictest_list_decides_for_normalised_paths() {
     let rule = Rule {
         deny: patterns(&["*.env"]),
         ask: patterns(&["docs/*"]),
@@ -198,10 +198,10 @@ fn the_strictest_fitting_list_decides_and_detours_do_not_help() {
         let arguments = serde_json::json!({ "path": path });
         assert_eq!(judge(&policy, "write_file", &arguments), expected, "{path}");
     }
-    assert_eq!(judge(&policy, "time", &serde_json::json!({})), Verdict::Deny, "by the star");
+    assert_eq!(judge(&policy, "time", &serde_json::json!({})), Verdict::Deny, "by the rule for *");
 }
 
-/// A folder with a workspace in it, which has links within and out.
+/// Creates a workspace with links to the inside and to the outside.
 fn workspace_with_links() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let workspace = folder.path().join("workspace");
@@ -226,7 +226,7 @@ fn workspace_with_links() -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn a_path_is_judged_by_where_it_leads() {
+fn a_path_is_judged_by_its_target() {
     let (_folder, workspace) = workspace_with_links();
     let alias = workspace.with_file_name("alias");
     std::os::unix::fs::symlink(&workspace, &alias).unwrap();
@@ -253,14 +253,14 @@ fn a_path_is_judged_by_where_it_leads() {
         ("/etc/passwd", "/etc/passwd"),
     ] {
         for root in [&workspace, &alias] {
-            assert_eq!(place(path, root), expected, "{path}");
+            assert_eq!(subject_path(path, root), expected, "{path}");
         }
     }
-    assert_eq!(place(&alias.join("notes/a").display().to_string(), &alias), "notes/a");
+    assert_eq!(subject_path(&alias.join("notes/a").display().to_string(), &alias), "notes/a");
 }
 
 #[test]
-fn an_address_is_judged_however_it_is_written() {
+fn a_url_is_judged_in_every_notation() {
     let rule = Rule {
         allow: patterns(&["https://docs.test/*"]),
         deny: patterns(&["*://evil.test/*"]),
@@ -285,7 +285,7 @@ fn an_address_is_judged_however_it_is_written() {
 }
 
 #[test]
-fn links_do_not_lead_past_a_rule() {
+fn links_do_not_evade_a_rule() {
     let (_folder, workspace) = workspace_with_links();
     let rule =
         Rule { allow: patterns(&["notes/*"]), deny: patterns(&["src/*"]), ..Rule::default() };
@@ -304,7 +304,7 @@ fn links_do_not_lead_past_a_rule() {
 }
 
 #[test]
-fn a_rule_may_be_for_many_tools_and_the_closest_counts() {
+fn the_most_specific_rule_for_a_tool_counts() {
     let rule = |verdict| Rule { otherwise: Some(verdict), ..Rule::default() };
     let policy = policy(&[
         ("files__*", rule(Verdict::Allow)),
@@ -326,7 +326,7 @@ fn a_rule_may_be_for_many_tools_and_the_closest_counts() {
     }
 }
 
-/// A call that a program wants to make itself, and has not judged.
+/// Judges a call that a program runs and has not judged itself.
 fn judge_program(policy: &Policy, tool: &str, arguments: &Value, workspace: &Path) -> Verdict {
     let place = Place { agent: "p", workspace, search_path: None };
     policy.judge(&Proposed::new(tool, &arguments.to_string(), place, grants::PROGRAM))

@@ -1,11 +1,11 @@
-//! Every way to the server's own files that we could think of.
+//! Attempts to reach the server's own files.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 
 use super::*;
 
-/// A home folder with a workspace and the data folder in it.
+/// Creates a home folder with a workspace and the data folder.
 fn home() -> (tempfile::TempDir, PathBuf, PathBuf, PrivateFiles) {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().canonicalize().unwrap();
@@ -101,7 +101,7 @@ fn workspace_around_the_data_folder_is_near() {
     assert!(!private.is_near(&workspace));
 }
 
-/// The data folder directly in the home folder, and one elsewhere.
+/// Tests a data folder directly in the home folder, and one elsewhere.
 #[test]
 fn data_folders_with_short_paths_are_found() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,9 +1,10 @@
-//! `callboard keep PROGRAM ...`: stands between us and a program, so that nothing it begins gets lost.
+//! `callboard keep PROGRAM ...`: the keeper, the process between the server and a program that ends all that
+//! the program leaves behind.
 //!
-//! A process whose parent ends becomes a child of its nearest ancestor that takes such orphans in. With one
-//! of those for each program, all that the program has begun stays below it, whatever it has done to its
-//! group, its session and its environment, and is found by who its parents are ([`super::Processes`]).
-//! When the program has ended, its keeper ends the rest and then itself, in the way the program did.
+//! The keeper is a child subreaper: descendants whose parent ends become its children. So everything that
+//! the program has started stays below the keeper, even if it changed its group, session and environment,
+//! and [`super::Processes`] finds it by its ancestors. When the program has ended, its keeper ends the rest
+//! and then itself, with the program's exit status.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -20,21 +21,22 @@ use tokio::process::Command;
 
 use super::{Processes, is_executable};
 
-/// The word on our own command line.
+/// The subcommand of the keeper.
 const KEEP: &str = "keep";
-/// Of an interpreter, in bytes.
-const LONGEST_NAME: u64 = 4096;
+/// Maximum length of a script's first line in bytes.
+const MAX_FIRST_LINE: u64 = 4096;
 
-/// The command of a program with a keeper. What is plainly not there is said at once.
+/// Returns the command that runs a program with a keeper. Fails immediately if the program is missing or not
+/// executable.
 pub fn kept(program: &str, args: &[String]) -> std::io::Result<Command> {
     check(Path::new(program))?;
-    // This file, also when another version has been put in its place.
+    // The running executable, even if its file has been replaced by another version.
     let mut command = Command::new("/proc/self/exe");
     command.arg0("callboard").args([KEEP, "--", program]).args(args);
     Ok(command)
 }
 
-/// A name without a folder is looked for by the keeper.
+/// Checks that the program can be executed. A name without a folder is left to the keeper's `PATH` search.
 fn check(file: &Path) -> std::io::Result<()> {
     if file.components().count() < 2 {
         return Ok(());
@@ -48,16 +50,16 @@ fn check(file: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Who reads the file, if it is a script.
+/// Returns the interpreter of a script.
 fn interpreter(file: &Path) -> Option<String> {
     let mut first = Vec::new();
-    let mut file = BufReader::new(File::open(file).ok()?).take(LONGEST_NAME);
+    let mut file = BufReader::new(File::open(file).ok()?).take(MAX_FIRST_LINE);
     file.read_until(b'\n', &mut first).ok()?;
     let line = String::from_utf8_lossy(first.strip_prefix(b"#!")?).into_owned();
     line.split_whitespace().next().map(str::to_owned)
 }
 
-/// The program itself, while it runs.
+/// Returns the process id of the program that a keeper runs.
 pub fn program_of(keeper: u32) -> Option<u32> {
     // The oldest child comes first; the others are orphans.
     let children = std::fs::read_to_string(format!("/proc/{keeper}/task/{keeper}/children"));
@@ -71,24 +73,24 @@ pub fn keep(command: &[OsString]) -> anyhow::Result<ExitCode> {
     let child = std::process::Command::new(program).args(args).spawn();
     let child = child.with_context(|| format!("{} cannot be started", program.display()))?;
     let child = Pid::from_child(&child);
-    let_go_of_pipes()?;
-    // Nor does it stand in the way of whoever wants to remove the program's folder.
+    close_pipes()?;
+    // The keeper must not block the removal of the program's folder.
     std::env::set_current_dir("/")?;
     let status = wait_for(child)?;
     Processes::below(getpid()).end_here();
     end_like(status)
 }
 
-/// They are the program's: who reads or writes the other ends must see what becomes of them.
-fn let_go_of_pipes() -> std::io::Result<()> {
-    let nothing = File::options().read(true).write(true).open("/dev/null")?;
-    dup2_stdin(&nothing)?;
-    dup2_stdout(&nothing)?;
-    dup2_stderr(&nothing)?;
+/// Closes the standard streams, which belong to the program: the other ends must see when it closes them.
+fn close_pipes() -> std::io::Result<()> {
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    dup2_stdin(&null)?;
+    dup2_stdout(&null)?;
+    dup2_stderr(&null)?;
     Ok(())
 }
 
-/// Others that end meanwhile are orphans which it has taken in.
+/// Waits for the program, and reaps orphans that end meanwhile.
 fn wait_for(child: Pid) -> std::io::Result<WaitStatus> {
     loop {
         match wait(WaitOptions::empty()) {
@@ -99,6 +101,7 @@ fn wait_for(child: Pid) -> std::io::Result<WaitStatus> {
     }
 }
 
+/// Ends this process with the same exit code or signal.
 fn end_like(status: WaitStatus) -> anyhow::Result<ExitCode> {
     let signal = status.terminating_signal().and_then(Signal::from_named_raw);
     if let Some(signal) = signal {

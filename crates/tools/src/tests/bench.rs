@@ -1,4 +1,4 @@
-//! A workspace for tests, beside which lies something that no tool may see.
+//! A workspace for tests, next to a file that no tool may read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ impl Peers for Alone {
 }
 
 impl Bench {
-    /// `outside/secret.txt` lies beside the workspace.
+    /// Creates a workspace next to `outside/secret.txt`.
     pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("workspace")).unwrap();
@@ -56,7 +56,7 @@ impl Bench {
             session_id: SessionId::new("s"),
             response_id: ResponseId::new("r"),
             peers: Arc::new(Alone),
-            // Found again by it in the environment of processes.
+            // Identifies the processes of the call by their environment.
             call_id: CallId::new(folder.path().display().to_string()),
             workspace: folder.path().join("workspace"),
             private: PrivateFiles::new(&folder.path().join("data"), None),
@@ -87,7 +87,7 @@ impl Bench {
         std::os::unix::fs::symlink(target, path).unwrap();
     }
 
-    /// Puts each of these into a place and away again, as fast as can be, while the work is done.
+    /// Alternately places each of these at a path, as fast as possible, while the work runs.
     pub(super) fn while_swapping(&self, place: &str, things: [&str; 2], work: impl FnOnce()) {
         let (place, things) = (self.path(place), things.map(|it| self.path(it)));
         let is_done = AtomicBool::new(false);
@@ -95,7 +95,7 @@ impl Bench {
             scope.spawn(|| {
                 while !is_done.load(Ordering::Relaxed) {
                     for thing in &things {
-                        // The work may have made a folder there.
+                        // The work may have created a folder there.
                         if fs::rename(thing, &place).is_err() {
                             let _ = fs::remove_dir_all(&place);
                             continue;

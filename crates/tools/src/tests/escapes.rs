@@ -1,4 +1,4 @@
-//! Ways out of the workspace, all of them closed; and links inside it, which work.
+//! Attempts to escape from the workspace, which fail, and links inside it, which work.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -8,8 +8,8 @@ use serde_json::json;
 use super::bench::Bench;
 use crate::workspace::Workspace;
 
-/// Paths that lead to the secret beside the workspace, or to its folder.
-fn bench_with_ways_out() -> (Bench, Vec<String>) {
+/// Paths that lead to the secret next to the workspace, or to its folder.
+fn bench_with_escapes() -> (Bench, Vec<String>) {
     let bench = Bench::with(&[("inside/a.txt", "inside\n")]);
     let outside = bench.outside();
     bench.link("file_link", outside.join("secret.txt"));
@@ -41,7 +41,7 @@ fn bench_with_ways_out() -> (Bench, Vec<String>) {
 
 #[tokio::test]
 async fn no_tool_leaves_the_workspace() {
-    let (bench, ways) = bench_with_ways_out();
+    let (bench, ways) = bench_with_escapes();
     for way in ways {
         for tool in ["read_file", "list_files", "search_files"] {
             let arguments = match tool {
@@ -56,7 +56,7 @@ async fn no_tool_leaves_the_workspace() {
 
 #[tokio::test]
 async fn a_search_does_not_follow_links() {
-    let (bench, _) = bench_with_ways_out();
+    let (bench, _) = bench_with_escapes();
     bench.link("inside/loop", "..");
     bench.link("self", "self");
     let result = bench.ok("search_files", r#"{"query": "s"}"#).await;
@@ -65,15 +65,15 @@ async fn a_search_does_not_follow_links() {
 }
 
 #[tokio::test]
-async fn a_listing_names_links_and_nothing_behind_them() {
-    let (bench, _) = bench_with_ways_out();
+async fn a_listing_names_links_without_following_them() {
+    let (bench, _) = bench_with_escapes();
     let entries = bench.ok("list_files", "{}").await["entries"].clone();
     assert!(entries.as_array().unwrap().contains(&json!({"name": "file_link", "kind": "link"})));
 }
 
-/// A folder turns into a link out and back again, as fast as it can, while we read through it.
+/// A folder is swapped with a link to the outside while it is read.
 #[test]
-fn a_race_does_not_help() {
+fn swapping_in_a_link_is_no_escape() {
     let bench = Bench::with(&[("real/secret.txt", "harmless")]);
     bench.link("way_out", bench.outside());
     let workspace = Workspace::open(&bench.context.workspace, &bench.context.private).unwrap();
@@ -100,20 +100,20 @@ async fn links_within_the_workspace_work() {
     assert_eq!(found["matches"][0]["path"], "folder/a.txt");
 }
 
-/// What is opened is what was judged, and that goes by letters.
+/// The opened path is the judged one, which is normalised lexically.
 #[tokio::test]
-async fn a_way_back_from_a_link_goes_by_its_letters() {
+async fn a_parent_of_a_link_is_resolved_lexically() {
     let bench =
-        Bench::with(&[("a.txt", "beside the link"), ("d/e/f/x", ""), ("d/e/a.txt", "behind it")]);
+        Bench::with(&[("a.txt", "next to the link"), ("d/e/f/x", ""), ("d/e/a.txt", "behind it")]);
     bench.link("link", "d/e/f");
     let result = bench.ok("read_file", r#"{"path": "link/../a.txt"}"#).await;
-    assert_eq!((&result["path"], &result["text"]), (&json!("a.txt"), &json!("beside the link")));
+    assert_eq!((&result["path"], &result["text"]), (&json!("a.txt"), &json!("next to the link")));
     bench.ok("write_file", r#"{"path": "link/../new.txt", "text": ""}"#).await;
     assert!(bench.path("new.txt").exists() && !bench.path("d/e/new.txt").exists());
 }
 
 #[tokio::test]
-async fn a_workspace_behind_a_link_knows_both_its_names() {
+async fn a_linked_workspace_accepts_both_its_paths() {
     let mut bench = Bench::with(&[("a.txt", "text")]);
     let real = bench.path("a.txt");
     let alias = bench.outside().join("alias");
@@ -126,7 +126,7 @@ async fn a_workspace_behind_a_link_knows_both_its_names() {
 }
 
 #[tokio::test]
-async fn a_link_that_leads_to_itself_is_an_error() {
+async fn a_circular_link_is_an_error() {
     let bench = Bench::new();
     bench.link("self", "self");
     let message = bench.refusal("read_file", r#"{"path": "self"}"#).await;
@@ -134,7 +134,7 @@ async fn a_link_that_leads_to_itself_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_pipe_does_not_hold_us_up() {
+async fn a_pipe_does_not_block() {
     let bench = Bench::new();
     let made = std::process::Command::new("mkfifo").arg(bench.path("pipe")).status();
     if made.is_ok_and(|it| it.success()) {

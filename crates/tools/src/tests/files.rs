@@ -1,4 +1,4 @@
-//! What the file tools find.
+//! `list_files` and `read_file`.
 
 use serde_json::json;
 
@@ -36,7 +36,7 @@ async fn a_large_folder_is_cut() {
 }
 
 #[tokio::test]
-async fn a_file_and_lines_of_it() {
+async fn a_file_or_some_of_its_lines_are_read() {
     let bench = Bench::with(&[("d/a.txt", "one\ntwo\nthree")]);
     let whole = json!({"path": "d/a.txt", "text": "one\ntwo\nthree", "lines": 3});
     assert_eq!(bench.ok("read_file", r#"{"path": "d/a.txt"}"#).await, whole);
@@ -66,7 +66,7 @@ async fn an_empty_file_has_an_empty_text() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_is_refused() {
+async fn binary_and_large_files_are_refused() {
     let bench = Bench::new();
     bench.write("zero", b"a\0b");
     bench.write("latin", b"\xe9t\xe9");
@@ -86,7 +86,7 @@ async fn what_is_no_text_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_missing_may_have_a_similar_name() {
+async fn a_missing_file_suggests_a_similar_name() {
     let bench = Bench::with(&[("notes.txt", ""), ("docs/README.md", "")]);
     for (tool, path, message) in [
         ("read_file", "missing.txt", "There is no file 'missing.txt' in the workspace."),

@@ -1,4 +1,4 @@
-//! What is true of every tool.
+//! Properties of every tool.
 
 use serde_json::{Value, json};
 use transcript::ErrorCode;
@@ -9,7 +9,7 @@ use crate::mcp::McpServers;
 use crate::{ToolSettings, Tools};
 
 #[test]
-fn every_spec_is_an_object_schema_that_takes_nothing_else() {
+fn every_schema_is_a_closed_object() {
     let specs = Bench::new().tools.specs();
     let names: Vec<&str> = specs.iter().map(|it| &*it.name).collect();
     assert_eq!(names, Tools::names());
@@ -32,7 +32,7 @@ async fn an_unknown_tool_is_not_found() {
 }
 
 #[tokio::test]
-async fn bad_arguments_say_how_to_fix_them() {
+async fn errors_of_arguments_say_how_to_fix_them() {
     let bench = Bench::new();
     for (tool, arguments, why) in [
         ("read_file", "{}", "\"path\" is a required property"),
@@ -62,7 +62,7 @@ async fn bad_arguments_say_how_to_fix_them() {
 }
 
 #[tokio::test]
-async fn a_panic_is_an_outcome_too() {
+async fn a_panic_becomes_an_outcome() {
     const BROKEN: Tool = Tool {
         name: "broken",
         description: "Panics.",
@@ -79,7 +79,7 @@ async fn a_panic_is_an_outcome_too() {
 }
 
 #[tokio::test]
-async fn time_anywhere() {
+async fn time_in_any_zone() {
     let bench = Bench::new();
     assert_eq!(
         bench.ok("time", r#"{"zone": "asia/tokyo"}"#).await,

@@ -1,4 +1,4 @@
-//! `search_files`: what it finds, what it leaves out, and what it gives of it.
+//! `search_files`: matches, skipped files, and limits.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn a_search_names_lines() {
+async fn matches_have_line_numbers() {
     let bench = Bench::with(&[
         ("a.txt", "Plan\nnothing\nthe plan"),
         ("src/b.rs", "PLAN"),
@@ -52,7 +52,7 @@ async fn a_search_names_lines() {
 }
 
 #[tokio::test]
-async fn a_query_is_a_pattern_and_capitals_may_matter() {
+async fn a_query_is_a_pattern_with_smart_case() {
     let bench = Bench::with(&[("a", "Foo(1)\nfoo bar\nFOO  12\nplain")]);
     for (query, case, expected) in [
         ("foo", "smart", vec![1, 2, 3]),
@@ -72,7 +72,7 @@ async fn a_query_is_a_pattern_and_capitals_may_matter() {
 }
 
 #[tokio::test]
-async fn what_git_ignores_is_left_out() {
+async fn ignored_files_are_skipped() {
     let bench = Bench::with(&[
         (".gitignore", "*.log\n/build\n# comment\n!keep.log\nsecret/\n"),
         ("a.log", "x"),
@@ -134,7 +134,7 @@ async fn globs_choose_files() {
 }
 
 #[tokio::test]
-async fn lines_around_a_match_come_along() {
+async fn context_lines_are_returned() {
     let bench = Bench::with(&[("a", "1\n2\nhit\n4\nhit")]);
     let result = bench.search(json!({"query": "hit", "context": 2})).await;
     assert_eq!(
@@ -161,7 +161,7 @@ async fn a_search_has_limits() {
 }
 
 #[tokio::test]
-async fn of_a_long_line_the_part_with_the_match_is_given() {
+async fn a_long_line_is_cut_around_the_match() {
     for (before, after) in [(0, 0), (0, 500), (500, 0), (500, 500), (10, 500), (97, 97), (98, 99)] {
         let line = format!("{}HIT{}", "ä".repeat(before), "ö".repeat(after));
         let bench = Bench::with(&[("a", &line)]);
@@ -176,7 +176,7 @@ async fn of_a_long_line_the_part_with_the_match_is_given() {
 }
 
 #[tokio::test]
-async fn arguments_that_make_no_sense_are_refused() {
+async fn invalid_arguments_are_refused() {
     let bench = Bench::with(&[("a", "x")]);
     for (arguments, words) in [
         (json!({"query": ""}), "query"),
@@ -197,9 +197,9 @@ async fn arguments_that_make_no_sense_are_refused() {
     }
 }
 
-/// What would be options of a program elsewhere is text here.
+/// Texts that look like options of a program have no special meaning.
 #[tokio::test]
-async fn options_cannot_be_smuggled_in() {
+async fn queries_are_never_options() {
     let bench = Bench::with(&[("-e", "--pre=sh\n"), ("a", "x\n")]);
     assert_eq!(bench.found(json!({"query": "--pre=sh"})).await, ["-e:1"]);
     assert_eq!(bench.found(json!({"query": "sh", "path": "-e"})).await, ["-e:1"]);
@@ -217,9 +217,9 @@ async fn a_stopped_search_ends() {
     assert_eq!(code, ErrorCode::ToolInterrupted);
 }
 
-/// Folders turn into links out and back again, as fast as they can, while we search through them.
+/// Folders are swapped with links to the outside while they are searched.
 #[test]
-fn a_race_does_not_lead_a_search_out() {
+fn swapping_in_links_does_not_lead_a_search_out() {
     let bench = Bench::with(&[("d/real/secret.txt", "harmless")]);
     bench.link("way_out", bench.outside());
     let runtime = tokio::runtime::Runtime::new().unwrap();

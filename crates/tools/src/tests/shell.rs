@@ -1,4 +1,4 @@
-//! `shell`: what it prints, how it ends, and that nothing of it is left.
+//! `shell`: output, outcome, and the end of all its processes.
 
 use std::fs;
 use std::time::Duration;
@@ -14,7 +14,7 @@ impl Bench {
         serde_json::json!({ "command": command }).to_string()
     }
 
-    /// What was told so far, of one stream; each piece begins where the one before it ended.
+    /// Returns the reported output of one stream, and checks that the offsets are contiguous.
     fn printed(&mut self, wanted: OutputStream) -> String {
         let mut text = String::new();
         while let Ok(news) = self.news.try_recv() {
@@ -39,7 +39,7 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn both_streams_and_the_exit_code() {
+async fn both_streams_and_the_exit_code_are_reported() {
     let mut bench = Bench::with(&[("a.txt", "alpha\n")]);
     let result = bench.ok("shell", &bench.command("cat a.txt")).await;
     assert_eq!(result, serde_json::json!({"exitCode": 0}));
@@ -55,7 +55,7 @@ async fn both_streams_and_the_exit_code() {
 }
 
 #[tokio::test]
-async fn it_sees_its_own_environment_and_no_input() {
+async fn a_command_gets_its_environment_and_no_input() {
     let mut bench = Bench::new();
     bench.ok("shell", &bench.command("env | sort | cut -d= -f1; cat")).await;
     let names = bench.printed(OutputStream::Stdout);
@@ -75,7 +75,7 @@ async fn a_command_is_never_an_option_of_the_shell() {
 }
 
 #[tokio::test]
-async fn what_clears_its_environment_is_found_by_its_group() {
+async fn processes_without_environment_are_ended() {
     let bench = Bench::new();
     bench.ok("shell", &bench.command("env -i /bin/sleep 60 &")).await;
     let workspace = bench.context.workspace.canonicalize().unwrap();
@@ -85,7 +85,7 @@ async fn what_clears_its_environment_is_found_by_its_group() {
 }
 
 #[tokio::test]
-async fn what_it_leaves_in_the_background_ends_with_it() {
+async fn background_processes_end_with_the_command() {
     let bench = Bench::new();
     for command in ["sleep 600 &", "setsid sleep 600 &", "(trap '' TERM; sleep 600) &"] {
         bench.ok("shell", &bench.command(command)).await;
@@ -93,14 +93,14 @@ async fn what_it_leaves_in_the_background_ends_with_it() {
     }
 }
 
-/// Runs it until it says that it is ready, then stops it.
+/// Runs a command until it prints that it is ready, then stops it.
 async fn stop(command: &str) {
     let mut bench = Bench::new();
     let arguments = bench.command(command);
     let (tools, context) = (Tools::built_in(ToolSettings::for_tests()), bench.context.clone());
     let running = tokio::spawn(async move { tools.run("shell", &arguments, context).await });
     bench.news.recv().await.unwrap();
-    assert!(bench.survivors() > 0, "it runs");
+    assert!(bench.survivors() > 0, "the command runs");
     bench.stop.send(true).unwrap();
     let outcome = running.await.unwrap();
     assert_eq!(outcome.error.unwrap().code, ErrorCode::ToolInterrupted);
@@ -119,7 +119,7 @@ async fn a_stopped_command_leaves_no_process_alive() {
 }
 
 #[tokio::test]
-async fn a_time_limit_ends_it_too() {
+async fn the_time_limit_ends_all_processes() {
     let bench = Bench::new();
     let mut settings = ToolSettings::for_tests();
     settings.time_limit = Duration::from_millis(200);
@@ -130,7 +130,7 @@ async fn a_time_limit_ends_it_too() {
 }
 
 #[tokio::test]
-async fn one_that_never_stops_printing_is_stopped() {
+async fn endless_output_is_stopped() {
     let mut bench = Bench::new();
     let (tools, context) = (Tools::built_in(ToolSettings::for_tests()), bench.context.clone());
     let arguments =

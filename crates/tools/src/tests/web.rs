@@ -1,4 +1,4 @@
-//! `http_get`: what it may ask, and what it may not.
+//! `http_get`: allowed and refused addresses, redirects, and retries.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -13,7 +13,7 @@ use super::bench::Bench;
 use crate::built_in::http_get::stays_with_host;
 use crate::{ToolEvent, ToolSettings, Tools, Web};
 
-/// Answers one request after the other with these, and gives its port.
+/// Starts a server that sends these responses one after the other. Returns its port.
 fn serve(answers: Vec<String>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -47,7 +47,7 @@ fn url(url: &str) -> String {
 }
 
 #[tokio::test]
-async fn this_machine_and_its_network_are_refused_however_they_are_written() {
+async fn private_addresses_are_refused_in_every_notation() {
     let bench = Bench::new();
     for address in [
         "http://127.0.0.1/",
@@ -78,7 +78,7 @@ async fn this_machine_and_its_network_are_refused_however_they_are_written() {
     ] {
         let (code, message) = bench.error("http_get", &url(address)).await;
         let is_refused = message.contains("private network");
-        // A name that this machine cannot look up is not reached either.
+        // A name that this machine cannot resolve fails too.
         assert!(
             is_refused || code == ErrorCode::ToolFailed && address.ends_with("./"),
             "{address}: {message}"
@@ -92,10 +92,10 @@ async fn this_machine_and_its_network_are_refused_however_they_are_written() {
 }
 
 #[tokio::test]
-async fn international_names_are_looked_up_in_their_ascii_form() {
+async fn international_names_are_resolved_in_ascii_form() {
     let mut bench = Bench::new();
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&asked);
+    let resolved = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&resolved);
     let look_up = move |name: String| {
         seen.lock().unwrap().push(name);
         Box::pin(async { Ok(vec![IpAddr::from(HERE)]) })
@@ -110,11 +110,11 @@ async fn international_names_are_looked_up_in_their_ascii_form() {
         assert!(message.contains("private network"), "{name}: {message}");
     }
     let bucher = "xn--bcher-kva.example";
-    assert_eq!(*asked.lock().unwrap(), [bucher, bucher, bucher, "xn--r8jz45g.xn--zckzah"]);
+    assert_eq!(*resolved.lock().unwrap(), [bucher, bucher, bucher, "xn--r8jz45g.xn--zckzah"]);
 }
 
 #[tokio::test]
-async fn a_text_is_read_and_redirects_are_followed_to_a_point() {
+async fn redirects_are_followed_up_to_a_limit() {
     let mut bench = Bench::new();
     private(&mut bench);
     let moved = answer("302 Found\r\nlocation: /there", "");
@@ -138,8 +138,7 @@ async fn a_text_is_read_and_redirects_are_followed_to_a_point() {
     }
 }
 
-/// A web in which 127.0.0.2 is the internet and 127.0.0.1 is this machine, and a name has these
-/// addresses, one list each time it is looked up.
+/// Makes 127.0.0.2 the internet and 127.0.0.1 private; each lookup of a name returns the next of these lists.
 fn changing(bench: &mut Bench, answers: &[&[[u8; 4]]]) {
     let answers: VecDeque<Vec<IpAddr>> =
         answers.iter().map(|it| it.iter().map(|it| IpAddr::from(*it)).collect()).collect();
@@ -158,7 +157,7 @@ fn changing(bench: &mut Bench, answers: &[&[[u8; 4]]]) {
 const INTERNET: [u8; 4] = [127, 0, 0, 2];
 const HERE: [u8; 4] = [127, 0, 0, 1];
 
-/// A server out there, and another on this machine with the same port, which nobody must reach.
+/// Starts a public server, and a private listener on the same port, which must not be reached.
 fn two_servers(answers: impl FnOnce(u16) -> Vec<String>) -> (u16, TcpListener) {
     loop {
         let out_there = TcpListener::bind((Ipv4Addr::from(INTERNET), 0)).unwrap();
@@ -172,20 +171,20 @@ fn two_servers(answers: impl FnOnce(u16) -> Vec<String>) -> (u16, TcpListener) {
 }
 
 #[tokio::test]
-async fn the_connection_goes_to_the_address_that_was_checked() {
+async fn the_connection_uses_the_checked_address() {
     for name in ["rebind.test", "rebind.test.", "REBIND.test", "r\u{e9}bind.test"] {
         let mut bench = Bench::new();
-        let (port, here) = two_servers(|_| vec![answer("200 OK", "from out there")]);
-        // A second look would lead here, and a third is an error.
+        let (port, here) = two_servers(|_| vec![answer("200 OK", "from the internet")]);
+        // A second lookup would return the private address, and a third is an error.
         changing(&mut bench, &[&[INTERNET], &[HERE]]);
         let result = bench.ok("http_get", &url(&format!("http://{name}:{port}/"))).await;
-        assert_eq!(result["text"], "from out there", "{name}");
+        assert_eq!(result["text"], "from the internet", "{name}");
         assert!(here.accept().is_err(), "{name}: nobody came here");
     }
 }
 
 #[tokio::test]
-async fn one_private_address_among_many_is_enough_to_refuse() {
+async fn one_private_address_is_enough_to_refuse() {
     for addresses in [[INTERNET, HERE], [HERE, INTERNET]] {
         let mut bench = Bench::new();
         let (port, here) = two_servers(|_| vec![]);
@@ -201,9 +200,9 @@ async fn one_private_address_among_many_is_enough_to_refuse() {
 }
 
 #[tokio::test]
-async fn a_redirect_does_not_lead_to_this_machine() {
+async fn a_redirect_to_a_private_address_is_refused() {
     let redirect = |to: &str| answer(&format!("302 Found\r\nlocation: {to}"), "");
-    // The name leads elsewhere when it is looked up for the second hop.
+    // The name has another address when it is resolved for the second hop.
     let mut bench = Bench::new();
     let (port, here) = two_servers(|_| vec![redirect("/again")]);
     changing(&mut bench, &[&[INTERNET], &[HERE]]);
@@ -221,7 +220,7 @@ async fn a_redirect_does_not_lead_to_this_machine() {
 }
 
 #[test]
-fn a_redirect_may_only_make_the_way_safer() {
+fn a_redirect_may_upgrade_but_never_downgrade() {
     for (from, to, stays) in [
         ("http://a.test/x", "http://a.test/y", true),
         ("http://a.test/", "https://a.test/", true),
@@ -240,7 +239,7 @@ fn a_redirect_may_only_make_the_way_safer() {
 }
 
 #[tokio::test]
-async fn what_is_missing_binary_or_too_large_is_said() {
+async fn missing_binary_and_large_content_is_an_error() {
     let mut bench = Bench::new();
     private(&mut bench);
     let large = "x".repeat((1 << 20) + 1);
@@ -256,13 +255,13 @@ async fn what_is_missing_binary_or_too_large_is_said() {
 }
 
 #[tokio::test]
-async fn what_may_pass_is_tried_again_a_few_times() {
+async fn transient_failures_are_retried() {
     let mut bench = Bench::new();
     private(&mut bench);
     let broken = answer("503 Service Unavailable", "");
-    let port = serve(vec![broken.clone(), broken, answer("200 OK", "well again")]);
+    let port = serve(vec![broken.clone(), broken, answer("200 OK", "recovered")]);
     let result = bench.ok("http_get", &url(&format!("http://127.0.0.1:{port}/"))).await;
-    assert_eq!(result["text"], "well again");
+    assert_eq!(result["text"], "recovered");
     let mut attempts = Vec::new();
     while let Ok(news) = bench.news.try_recv() {
         if let ToolEvent::Retry { attempt, max_attempts, .. } = news.event {

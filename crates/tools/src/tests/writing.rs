@@ -8,7 +8,7 @@ use transcript::ErrorCode;
 use super::bench::Bench;
 
 #[tokio::test]
-async fn a_file_is_made_with_its_folders_and_then_replaced() {
+async fn a_file_is_created_with_folders_then_replaced() {
     let bench = Bench::new();
     let made = bench.ok("write_file", r#"{"path": "a/b/c.txt", "text": "one"}"#).await;
     assert_eq!(made, json!({"path": "a/b/c.txt", "bytes": 3, "created": true}));
@@ -38,9 +38,9 @@ async fn nothing_is_written_outside() {
     assert_eq!(fs::read_to_string(bench.outside().join("secret.txt")).unwrap(), "secret\n");
 }
 
-/// Somebody swaps a folder and a link to the outside for each other, as fast as can be.
+/// A folder is swapped with a link to the outside while it is written to.
 #[test]
-fn a_link_that_is_put_there_meanwhile_does_not_help() {
+fn swapping_in_a_link_does_not_lead_a_write_out() {
     let bench = Bench::with(&[("real/secret.txt", "secret\n")]);
     bench.link("link", bench.outside());
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -58,7 +58,7 @@ fn a_link_that_is_put_there_meanwhile_does_not_help() {
 }
 
 #[tokio::test]
-async fn a_piece_must_be_found_and_be_the_only_one() {
+async fn the_replaced_text_must_occur_exactly_once() {
     let bench = Bench::with(&[("a.txt", "one two one\n")]);
     let edit = |old: &str, new: &str, all: bool| {
         json!({"path": "a.txt", "old_string": old, "new_string": new, "replace_all": all})

@@ -360,8 +360,8 @@ impl OpenRun {
             Event::StepFinish { index, .. } => {
                 assert_eq!((*index as usize + 1, open_steps), (self.answer.steps.len(), 1));
             }
-            Event::TextStart { part_id, .. } => assert!(!self.answer.knows_text(part_id)),
-            Event::ThinkingStart { part_id, .. } => assert!(!self.answer.knows_thinking(part_id)),
+            Event::TextStart { part_id, .. } => assert!(!self.answer.has_text(part_id)),
+            Event::ThinkingStart { part_id, .. } => assert!(!self.answer.has_thinking(part_id)),
             Event::TextDelta { part_id, .. }
             | Event::TextDone { part_id, .. }
             | Event::ThinkingDelta { part_id, .. }

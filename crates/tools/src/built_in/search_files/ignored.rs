@@ -1,4 +1,4 @@
-//! What git leaves out, read through the workspace: no file outside it is asked what to ignore.
+//! Ignore rules of git, read only from files inside the workspace.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -7,17 +7,17 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::workspace::Workspace;
 
-/// The rules of a folder and, behind them, of those above it.
+/// The rules of a folder and of the folders above it.
 pub(super) struct Ignored {
     here: Gitignore,
     above: Option<Rc<Self>>,
 }
 
-/// The second weighs more than the first.
+/// Files with rules; the second has precedence.
 const FILES: [&str; 2] = [".gitignore", ".ignore"];
 
 impl Ignored {
-    /// The rules of the folders that lead to this one.
+    /// Returns the rules of the folders above this one.
     pub(super) fn above(workspace: &Workspace, folder: &Path) -> Option<Rc<Self>> {
         if folder == Path::new(".") {
             return None;
@@ -36,7 +36,7 @@ impl Ignored {
         for name in FILES {
             let text = workspace.text(&folder.join(name)).unwrap_or_default();
             for line in text.lines() {
-                // A line that is no pattern ignores nothing.
+                // An invalid line ignores nothing.
                 let _ = builder.add_line(None, line);
             }
         }
@@ -44,7 +44,7 @@ impl Ignored {
         Rc::new(Self { here, above })
     }
 
-    /// The rule that is nearest decides.
+    /// Returns whether the path is ignored; the nearest rule decides.
     pub(super) fn has(&self, path: &Path, is_folder: bool) -> bool {
         let matched = self.here.matched(path, is_folder);
         if matched.is_none() {
@@ -54,7 +54,7 @@ impl Ignored {
     }
 }
 
-/// Patterns for paths from the workspace on.
+/// Parses patterns for paths relative to the workspace.
 pub(super) fn globs(patterns: &[String]) -> Result<Gitignore, String> {
     let mut builder = GitignoreBuilder::new("");
     builder.allow_unclosed_class(false);

@@ -1,12 +1,12 @@
-//! Lines that fit a pattern, with those around them.
+//! Lines that match a pattern, with context lines.
 
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Of a longer line only the part around the match is given.
+/// Maximum length of a line; of a longer one only the part around the match is returned.
 const MAX_LINE_CHARS: usize = 200;
-/// How much of it stands before the match.
+/// Characters before the match in a cut line.
 const LEAD_CHARS: usize = 50;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -24,7 +24,7 @@ pub(super) struct Lines {
 }
 
 pub(super) struct Found<'a> {
-    /// Counted from 1.
+    /// Line number, from 1.
     number: usize,
     text: String,
     before: &'a [&'a str],
@@ -32,7 +32,7 @@ pub(super) struct Found<'a> {
 }
 
 impl Lines {
-    /// The engine takes time in proportion to the text, whatever the pattern.
+    /// Compiles a pattern. The engine's cost is linear in the text for every pattern.
     pub(super) fn new(query: &str, case: Case, context: usize) -> Result<Self, String> {
         let ignores_case = match case {
             Case::Smart => !has_capital(query),
@@ -43,7 +43,7 @@ impl Lines {
         Ok(Self { pattern: pattern.map_err(|error| error.to_string())?, context })
     }
 
-    /// Calls `take` for each, until it has had enough.
+    /// Calls `take` for each match until it returns false.
     pub(super) fn find(&self, text: &str, mut take: impl FnMut(Found<'_>) -> bool) {
         let lines: Vec<&str> = text.lines().collect();
         for (idx, line) in lines.iter().enumerate() {
@@ -74,7 +74,7 @@ impl Found<'_> {
     }
 }
 
-/// `\S` and the like are no capital letters.
+/// Returns whether the query has a capital letter, not counting escapes such as `\S`.
 fn has_capital(query: &str) -> bool {
     let mut letters = query.chars();
     while let Some(letter) = letters.next() {
@@ -87,7 +87,7 @@ fn has_capital(query: &str) -> bool {
     false
 }
 
-/// `at` is the byte where the match begins.
+/// Cuts a long line around the match that starts at byte `at`.
 fn cut(line: &str, at: usize) -> String {
     let n_chars = line.chars().count();
     if n_chars <= MAX_LINE_CHARS {

@@ -1,4 +1,4 @@
-//! The policy reads a command as the shell does, for every character there is.
+//! The policy splits commands as the shell does, for every character of Unicode.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -7,11 +7,11 @@ use super::super::command::{is_plain, is_plain_character, is_single, readings, w
 use super::*;
 
 fn every_character() -> impl Iterator<Item = char> {
-    // A command cannot hold a zero byte.
+    // A command cannot contain a zero byte.
     ('\u{1}'..=char::MAX).filter(|it| *it != '\0')
 }
 
-/// The words that `sh` makes of each text, by asking it.
+/// Returns the words into which `sh` splits each text.
 fn words_of_shell(texts: &[String]) -> Vec<Vec<String>> {
     let script: String = texts.iter().map(|it| format!("show {it}\n")).collect();
     let show = "show() { printf '%s\\001' \"$@\"; printf '\\002'; }\n";
@@ -27,8 +27,7 @@ fn words_of_shell(texts: &[String]) -> Vec<Vec<String>> {
     lines.map(|it| it.split_terminator('\u{1}').map(str::to_owned).collect()).collect()
 }
 
-/// For every character that the policy takes for plain and that means nothing special to a shell: the
-/// shell splits a command that has it into the same words.
+/// The shell splits a command with any plain character into the same words as the policy.
 #[test]
 fn words_are_those_of_the_shell() {
     let special = ";&|<>$`(){}[]*?!#~\\\"'\n";
@@ -42,10 +41,10 @@ fn words_are_those_of_the_shell() {
     }
 }
 
-/// Whatever stands around it, a command with such a character is no single one, and a rule against the
-/// command without it is still tried on it.
+/// A command with such a character anywhere is never a single command, and rules against the command without
+/// the character still apply.
 #[test]
-fn no_other_blank_or_unseen_character_passes() {
+fn no_other_blank_or_invisible_character_passes() {
     for character in every_character().filter(|it| !is_plain_character(*it)) {
         let command = format!("cat{character}x");
         assert!(!is_single(&command) && !is_plain(&command), "{command:?}");
@@ -61,9 +60,9 @@ fn no_other_blank_or_unseen_character_passes() {
     }
 }
 
-/// The same through the policy, for the blocks where such characters are.
+/// Checks verdicts for the blocks that contain such characters.
 #[test]
-fn commands_with_unseen_characters_are_asked_about() {
+fn commands_with_invisible_characters_need_an_approval() {
     let rule = Rule {
         allow: patterns(&["git *", "cat*"]),
         deny: patterns(&["rm *"]),
@@ -94,7 +93,7 @@ fn commands_with_unseen_characters_are_asked_about() {
     }
 }
 
-/// Blanks that the shell knows do not lead past a rule either.
+/// The shell's own blanks do not evade a rule either.
 #[test]
 fn denied_commands_are_denied_with_any_blank() {
     let rule = Rule { deny: patterns(&["git push*"]), ..Rule::default() };
@@ -109,14 +108,14 @@ fn denied_commands_are_denied_with_any_blank() {
 
 /// A rule that does not look at the command cannot be misled by it.
 #[test]
-fn rule_that_allows_everything_takes_any_character() {
+fn a_rule_that_allows_everything_takes_any_character() {
     let rule = Rule { otherwise: Some(Verdict::Allow), ..Rule::default() };
     let policy = policy(&[("shell", rule)]);
     assert_eq!(shell(&policy, "git commit -m 'a\u{a0}b'"), Verdict::Allow);
 }
 
 #[test]
-fn every_ascii_character_in_a_read_only_command() {
+fn each_ascii_character_in_a_read_only_command() {
     let policy = policy(&[]);
     for character in (1..=127u8).map(char::from) {
         let harmless = character.is_ascii_alphanumeric() || " \t%+,-./:=@^_".contains(character);
@@ -152,7 +151,7 @@ fn only_listed_options_are_harmless() {
     }
 }
 
-/// A list of words is a script only for a shell that is known by name; its words stay words.
+/// A list of words is a script only for a known shell; otherwise its words are quoted.
 #[test]
 fn argument_lists_are_quoted() {
     let rule = Rule { allow: patterns(&["make*"]), deny: patterns(&["rm *"]), ..Rule::default() };
@@ -171,10 +170,10 @@ fn argument_lists_are_quoted() {
     assert_eq!(judge(&["rm", "a b"]), Verdict::Deny);
 }
 
-/// A read-only command is asked about where `PATH` finds its program in the workspace.
+/// A read-only command needs an approval if `PATH` finds its program in the workspace.
 #[cfg(unix)]
 #[test]
-fn a_program_of_the_workspace_is_not_an_installed_one() {
+fn a_program_in_the_workspace_is_not_trusted() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let workspace = folder.path().join("ws");
@@ -193,7 +192,7 @@ fn a_program_of_the_workspace_is_not_an_installed_one() {
     };
     assert_eq!(judged("/usr/bin:/bin"), Verdict::Allow);
     assert_eq!(judged("/usr/bin:/bin:IN"), Verdict::Allow);
-    // The shell passes over a file that is not executable.
+    // The shell skips a file that is not executable.
     for path in ["IN:/usr/bin", "OUT:IN:/usr/bin", ".:/usr/bin", ":/usr/bin", "bin:/usr/bin", ""] {
         assert_eq!(judged(path), Verdict::Ask, "{path}");
     }

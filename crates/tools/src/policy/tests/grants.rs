@@ -10,7 +10,7 @@ fn covers_of(tool: &str, arguments: &Value, place: Place<'_>, asker: Asker) -> O
     Some(GrantScope::parse(&text).unwrap())
 }
 
-fn extent(tool: &str, arguments: &Value) -> Option<Value> {
+fn granted_calls(tool: &str, arguments: &Value) -> Option<Value> {
     let place = Place { agent: "demo", workspace: Path::new("/w"), search_path: None };
     let covers = covers_of(tool, arguments, place, Asker::Us)?;
     assert_eq!((&*covers.agent, &*covers.workspace, &*covers.tool), ("demo", "/w", tool));
@@ -19,16 +19,19 @@ fn extent(tool: &str, arguments: &Value) -> Option<Value> {
 
 pub(super) const PROGRAM: Asker = Asker::Program { is_judged: false };
 
-fn extent_for_program(tool: &str, arguments: &Value, workspace: &Path) -> Option<Value> {
+fn granted_calls_for_program(tool: &str, arguments: &Value, workspace: &Path) -> Option<Value> {
     let covers =
         covers_of(tool, arguments, Place { agent: "p", workspace, search_path: None }, PROGRAM)?;
     Some(serde_json::to_value(covers.calls).unwrap())
 }
 
 #[test]
-fn grant_applies_to_no_more_than_it_says() {
+fn a_grant_covers_exactly_its_scope() {
     let command = |text: &str| json!({ "command": { "text": text } });
-    assert_eq!(extent("shell", &json!({ "command": " make test " })), Some(command(" make test ")));
+    assert_eq!(
+        granted_calls("shell", &json!({ "command": " make test " })),
+        Some(command(" make test "))
+    );
     for (path, folder) in [
         ("a", "."),
         ("./x/../a", "."),
@@ -38,30 +41,36 @@ fn grant_applies_to_no_more_than_it_says() {
     ] {
         for tool in ["write_file", "edit_file"] {
             let expected = Some(json!({ "folder": folder }));
-            assert_eq!(extent(tool, &json!({ "path": path })), expected, "{path}");
+            assert_eq!(granted_calls(tool, &json!({ "path": path })), expected, "{path}");
         }
     }
-    assert_eq!(extent("write_file", &json!({ "path": "../a" })), None);
-    assert_eq!(extent("server__tool", &json!({ "a": 1 })), Some(json!("all")));
+    assert_eq!(granted_calls("write_file", &json!({ "path": "../a" })), None);
+    assert_eq!(granted_calls("server__tool", &json!({ "a": 1 })), Some(json!("all")));
     for tool in ["network_access", "request_permissions"] {
-        assert_eq!(extent_for_program(tool, &json!({ "reason": "a" }), Path::new("/w")), None);
+        assert_eq!(
+            granted_calls_for_program(tool, &json!({ "reason": "a" }), Path::new("/w")),
+            None
+        );
     }
     for (url, origin) in [
         ("HTTPS://Example.com:443/a?b", "https://example.com"),
         ("http://example.com/", "http://example.com"),
         ("http://example.com:8080/", "http://example.com:8080"),
     ] {
-        assert_eq!(extent("http_get", &json!({ "url": url })), Some(json!({ "origin": origin })));
+        assert_eq!(
+            granted_calls("http_get", &json!({ "url": url })),
+            Some(json!({ "origin": origin }))
+        );
     }
-    assert_eq!(extent("http_get", &json!({ "url": "nonsense" })), None);
+    assert_eq!(granted_calls("http_get", &json!({ "url": "nonsense" })), None);
     let frame = command("").to_string().len();
     for (length, is_remembered) in [(1000 - frame, true), (1001 - frame, false)] {
         let long = json!({ "command": "x".repeat(length) });
-        assert_eq!(extent("shell", &long).is_some(), is_remembered);
+        assert_eq!(granted_calls("shell", &long).is_some(), is_remembered);
     }
 }
 
-/// All sets of arguments that differ in what they do have texts of their own, whatever stands in them.
+/// Arguments with different effects never have the same grant text.
 #[test]
 fn different_calls_never_share_a_text() {
     let texts = [
@@ -120,7 +129,7 @@ fn different_calls_never_share_a_text() {
                     let call = Proposed::new(tool, &call.to_string(), place, PROGRAM);
                     let this = format!("{agent} {workspace} {tool} {}", call.arguments);
                     let text = policy(&[]).covers(&call).unwrap();
-                    // A folder that is no text is the folder of that name.
+                    // A folder that is not a string counts as its JSON text.
                     let is_same_folder = this.contains("cwd") || this.contains("workdir");
                     let before = seen.insert(text, this.clone());
                     assert!(before.is_none() || is_same_folder, "{this} {before:?}");
@@ -133,7 +142,7 @@ fn different_calls_never_share_a_text() {
 #[test]
 fn harmless_arguments_do_not_matter() {
     let workspace = Path::new("/w");
-    let plain = extent_for_program("Bash", &json!({ "command": "make" }), workspace);
+    let plain = granted_calls_for_program("Bash", &json!({ "command": "make" }), workspace);
     for (name, value) in [
         ("description", json!("Builds it")),
         ("timeout", json!(5000)),
@@ -143,13 +152,17 @@ fn harmless_arguments_do_not_matter() {
         ("workdir", json!(null)),
     ] {
         let arguments = json!({ "command": "make", name: value });
-        assert_eq!(extent_for_program("Bash", &arguments, workspace), plain, "{name}");
+        assert_eq!(granted_calls_for_program("Bash", &arguments, workspace), plain, "{name}");
     }
     let odd = json!({ "command": { "make": 1 } });
-    assert_eq!(extent_for_program("Bash", &odd, workspace), None, "not every command");
+    assert_eq!(
+        granted_calls_for_program("Bash", &odd, workspace),
+        None,
+        "does not cover every command"
+    );
 }
 
-/// A command that leaves the sandbox is not one that a rule about its text allows.
+/// A rule for a command does not cover the same command with other relevant arguments.
 #[test]
 fn other_arguments_need_a_person() {
     let rule = Rule { allow: patterns(&["make*"]), ..Rule::default() };
@@ -160,8 +173,8 @@ fn other_arguments_need_a_person() {
     assert_eq!(judge(&leaves), Verdict::Ask);
 }
 
-/// For every way to name a folder: in the workspace's own the command is the command, elsewhere it is
-/// another one, which no default, no star and no earlier answer allows, and which is denied as ever.
+/// A command in another folder is another command: no default, pattern or grant allows it, and denials still
+/// apply. The workspace itself may be named in any way.
 #[test]
 fn a_command_in_another_folder_is_another_command() {
     let home = tempfile::tempdir().unwrap();
@@ -183,22 +196,22 @@ fn a_command_in_another_folder_is_another_command() {
             let judge = |policy, folder: &str, it: &str| {
                 judge_program(policy, tool, &command(key, folder, it), &workspace)
             };
-            let extent = |folder: &str| {
-                extent_for_program(tool, &command(key, folder, "make"), &workspace).unwrap()
+            let covered = |folder: &str| {
+                granted_calls_for_program(tool, &command(key, folder, "make"), &workspace).unwrap()
             };
-            // Only of a program's `bash` is it known that it runs what it is given and nothing else.
+            // Only a program's `bash` is known to run exactly the given command.
             let looks = if tool == "bash" { Verdict::Allow } else { Verdict::Ask };
             for folder in &same {
                 assert_eq!(judge(&plain, folder, "cat a"), looks, "{folder}");
                 assert_eq!(judge(&ruled, folder, "make all"), Verdict::Allow, "{folder}");
-                assert_eq!(extent(folder), json!({ "command": { "text": "make" } }), "{folder}");
+                assert_eq!(covered(folder), json!({ "command": { "text": "make" } }), "{folder}");
             }
             for folder in others {
                 assert_eq!(judge(&plain, folder, "cat a"), Verdict::Ask, "{folder}");
                 assert_eq!(judge(&ruled, folder, "make all"), Verdict::Ask, "{folder}");
                 assert_eq!(judge(&ruled, folder, "rm a"), Verdict::Deny, "{folder}");
                 let real = real_path(&workspace.join(folder));
-                assert_eq!(extent(folder)["command"]["options"][key], json!(real), "{folder}");
+                assert_eq!(covered(folder)["command"]["options"][key], json!(real), "{folder}");
             }
         }
     }
@@ -208,12 +221,12 @@ fn a_command_in_another_folder_is_another_command() {
         judge_program(&plain, "bash", &json!({ "command": "cat a", "cwd": null }), &workspace),
         Verdict::Allow
     );
-    assert_eq!(judge_program(&plain, "bash", &odd, &workspace), Verdict::Ask, "who knows where");
+    assert_eq!(judge_program(&plain, "bash", &odd, &workspace), Verdict::Ask, "unknown folder");
 }
 
-/// A program that lets harmless calls pass by itself has a reason to ask.
+/// A program that allows harmless calls by itself has a reason to ask.
 #[test]
-fn what_a_program_has_judged_itself_needs_a_rule_or_a_person() {
+fn calls_judged_by_a_program_need_a_rule_or_approval() {
     let place = Place { agent: "p", workspace: Path::new("/nowhere/workspace"), search_path: None };
     let rule = Rule { allow: patterns(&["cat *"]), ..Rule::default() };
     for (policy, expected) in
@@ -225,7 +238,7 @@ fn what_a_program_has_judged_itself_needs_a_rule_or_a_person() {
     }
 }
 
-/// The name of one of our tools says nothing about a program's.
+/// A program's tool with the name of one of ours is another tool.
 #[test]
 fn tools_of_programs_are_not_ours() {
     let workspace = Path::new("/nowhere/workspace");
@@ -245,7 +258,8 @@ fn file_tools_of_programs_are_granted_by_folder() {
         (real_path(&workspace).unwrap(), real_path(folder.path()).unwrap().join("outside"));
     let at = |path: &str| root.join(path).display().to_string();
     let away = outside.display().to_string();
-    let folder_of = |tool: &str, arguments: Value| extent_for_program(tool, &arguments, &workspace);
+    let folder_of =
+        |tool: &str, arguments: Value| granted_calls_for_program(tool, &arguments, &workspace);
     let is = |folder: &str| Some(json!({ "folder": folder }));
     for (tool, key) in [
         ("Write", "file_path"),
@@ -266,7 +280,7 @@ fn file_tools_of_programs_are_granted_by_folder() {
             assert_eq!(folder_of(tool, json!({ key: path })), expected, "{tool} {path}");
             let other = if key == "file_path" { "path" } else { "file_path" };
             let both = json!({ key: path, other: "/etc/passwd" });
-            assert_eq!(folder_of(tool, both), None, "an argument that is not known");
+            assert_eq!(folder_of(tool, both), None, "an unknown argument");
         }
     }
     for (path, expected) in
@@ -284,9 +298,9 @@ fn file_tools_of_programs_are_granted_by_folder() {
     assert_eq!(folder_of("apply_patch", json!({ "patch": "--- a\n+++ a\n" })), None);
 }
 
-/// Commands and calls that may reach the server's own files are for a person, each time.
+/// Calls that may reach the server's own files need an approval each time.
 #[test]
-fn private_files_are_asked_about_each_time() {
+fn private_files_need_an_approval_each_time() {
     let home = tempfile::tempdir().unwrap();
     let home = real_path(home.path()).unwrap();
     let (data, workspace) = (home.join("data/callboard"), home.join("work"));
@@ -312,8 +326,8 @@ fn private_files_are_asked_about_each_time() {
     }
     assert_eq!(call("make", &workspace), (Verdict::Ask, Verdict::Allow, true));
     assert_eq!(call("cat a", &workspace), (Verdict::Allow, Verdict::Allow, true));
-    assert_eq!(call("make", &home), (Verdict::Ask, Verdict::Ask, false), "it may reach them");
-    assert_eq!(call("cat a", &home), (Verdict::Allow, Verdict::Allow, true), "it does not");
+    assert_eq!(call("make", &home), (Verdict::Ask, Verdict::Ask, false), "may reach them");
+    assert_eq!(call("cat a", &home), (Verdict::Allow, Verdict::Allow, true), "does not reach them");
     assert_eq!(call("cat data/callboard/x", &home), (Verdict::Ask, Verdict::Ask, false));
     let tool = |name: &str, arguments: Value, folder: &Path| {
         let place = Place { agent: "demo", workspace: folder, search_path: None };
@@ -324,13 +338,13 @@ fn private_files_are_asked_about_each_time() {
     assert!(!tool("Write", json!({ "file_path": inside, "content": "" }), &home));
     assert!(tool("Write", json!({ "file_path": elsewhere, "content": "" }), &home));
     assert!(!tool("mcp__x__y", json!({ "a": [{ "b": inside }] }), &workspace));
-    assert!(!tool("mcp__x__y", json!({}), &home), "nobody knows what it reaches");
+    assert!(!tool("mcp__x__y", json!({}), &home), "its reach is unknown");
     assert!(tool("mcp__x__y", json!({}), &workspace));
 }
 
-/// Pi asks about its reading tools, so that the server's own files are for a person to decide about.
+/// Pi requests a verdict for its read-only tools, so that private files need an approval.
 #[test]
-fn reading_tools_of_pi_are_asked_about_near_private_files() {
+fn pi_needs_an_approval_to_read_near_private_files() {
     let home = tempfile::tempdir().unwrap();
     let home = real_path(home.path()).unwrap();
     let (data, workspace) = (home.join("data/callboard"), home.join("work"));
@@ -366,14 +380,14 @@ fn reading_tools_of_pi_are_asked_about_near_private_files() {
     ] {
         assert_eq!(judge(tool, arguments.clone(), &workspace), Verdict::Ask, "{tool} {arguments}");
     }
-    // In a workspace around them one file can be read, but not all of them searched.
+    // In a workspace that contains them, one file can be read, but not all files searched.
     assert_eq!(judge("read", json!({ "path": "a" }), &home), Verdict::Allow);
     assert_eq!(judge("grep", json!({ "pattern": "x" }), &home), Verdict::Ask);
 }
 
-/// Files of the workspace can change what Pi's shell runs for a command that looks harmless.
+/// Files of the workspace can change the commands of Pi's shell.
 #[test]
-fn pi_with_settings_of_the_workspace_is_asked_about_every_command() {
+fn pi_with_workspace_settings_needs_approvals() {
     let workspace = tempfile::tempdir().unwrap();
     let judge = || {
         let place = Place { agent: "pi", workspace: workspace.path(), search_path: None };
@@ -385,9 +399,9 @@ fn pi_with_settings_of_the_workspace_is_asked_about_every_command() {
     assert_eq!(judge(), Verdict::Ask);
 }
 
-/// The folder that a call names is not always the one that its tool works in.
+/// A tool may work in another folder than the one that its call names.
 #[test]
-fn a_named_folder_does_not_lead_away_from_private_files() {
+fn a_named_folder_does_not_hide_private_files() {
     let home = tempfile::tempdir().unwrap();
     let home = real_path(home.path()).unwrap();
     std::fs::create_dir_all(home.join("data")).unwrap();
@@ -400,9 +414,9 @@ fn a_named_folder_does_not_lead_away_from_private_files() {
     assert_eq!((policy.judge(&call), policy.covers(&call)), (Verdict::Ask, None));
 }
 
-/// What one call of such a tool does says nothing about what the next one does.
+/// One call of such a tool does not predict the next one.
 #[test]
-fn tools_that_can_do_anything_are_allowed_once() {
+fn unrestricted_tools_are_allowed_only_once() {
     let workspace = Path::new("/nowhere/workspace");
     let covers = |tool: &str, arguments: Value| {
         let place = Place { agent: "p", workspace, search_path: None };

@@ -1,5 +1,5 @@
-//! What a server says unasked, taken from between its answers in the order it was said: progress goes
-//! to the call that it is about, and a changed list of tools is noted before the next answer is read.
+//! Notifications of an MCP server, read in order with its responses: progress goes to its call, and a changed
+//! list of tools is noted before the next response is read.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,13 +10,15 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::sync::{mpsc, watch};
 
-/// Lines that may wait for a call; one that falls behind misses some.
+/// Capacity of a call's progress queue; further lines are dropped.
 const LINES: usize = 256;
-/// Lines that may come before we know of the call that they are about.
+/// Maximum number of lines that are kept until their call is registered.
 const EARLY: usize = 64;
+/// Maximum length of a line in bytes.
 const MAX_LINE: usize = 1000;
 
-pub(super) struct Heard {
+/// The state of a connection that its notifications change.
+pub(super) struct Notifications {
     inner: Mutex<Inner>,
     is_closed: watch::Sender<bool>,
 }
@@ -26,16 +28,17 @@ struct Inner {
     calls: HashMap<ProgressToken, mpsc::Sender<String>>,
     early: VecDeque<(ProgressToken, String)>,
     tools_changed: bool,
-    complaint: Option<String>,
+    /// Reason why reading was aborted.
+    failure: Option<String>,
 }
 
-impl Heard {
+impl Notifications {
     pub(super) fn new() -> Arc<Self> {
         let (is_closed, _) = watch::channel(false);
         Arc::new(Self { inner: Mutex::default(), is_closed })
     }
 
-    /// The progress of a call, as lines. A quick server may have told some of it already.
+    /// Registers a call and returns its progress as lines, including lines that arrived before.
     pub(super) fn progress(&self, token: &ProgressToken) -> mpsc::Receiver<String> {
         let (sender, lines) = mpsc::channel(LINES);
         let mut inner = self.inner();
@@ -43,7 +46,7 @@ impl Heard {
             let _ = sender.try_send(line.clone());
         }
         inner.early.retain(|(early, _)| early != token);
-        // Calls that nobody follows any more.
+        // Forget calls whose receiver is gone.
         inner.calls.retain(|_, it| !it.is_closed());
         inner.calls.insert(token.clone(), sender);
         lines
@@ -53,18 +56,18 @@ impl Heard {
         self.inner().tools_changed
     }
 
-    /// From now on, a change counts that is not heard yet.
-    pub(super) fn reading_tools(&self) {
+    /// Resets the change flag, before the list is read.
+    pub(super) fn clear_tools_changed(&self) {
         self.inner().tools_changed = false;
     }
 
-    /// Why nothing more was listened to.
-    pub(super) fn complain(&self, why: &str) {
-        self.inner().complaint = Some(why.to_owned());
+    /// Records why reading was aborted.
+    pub(super) fn fail(&self, why: &str) {
+        self.inner().failure = Some(why.to_owned());
     }
 
-    pub(super) fn complaint(&self) -> Option<String> {
-        self.inner().complaint.clone()
+    pub(super) fn failure(&self) -> Option<String> {
+        self.inner().failure.clone()
     }
 
     pub(super) fn close(&self) {
@@ -75,16 +78,19 @@ impl Heard {
         *self.is_closed.borrow()
     }
 
-    /// Ends when nothing more can be heard.
+    /// Resolves when the connection is closed.
     pub(super) async fn closed(&self) {
         let _ = self.is_closed.subscribe().wait_for(|it| *it).await;
     }
 
-    /// Gives back what is not for us.
-    fn hear(&self, message: RxJsonRpcMessage<RoleClient>) -> Option<RxJsonRpcMessage<RoleClient>> {
+    /// Handles a notification of progress, and returns every other message.
+    fn intercept(
+        &self,
+        message: RxJsonRpcMessage<RoleClient>,
+    ) -> Option<RxJsonRpcMessage<RoleClient>> {
         let JsonRpcMessage::Notification(it) = &message else { return Some(message) };
         match &it.notification {
-            ServerNotification::ProgressNotification(it) => self.tell_progress(&it.params),
+            ServerNotification::ProgressNotification(it) => self.report_progress(&it.params),
             ServerNotification::ToolListChangedNotification(_) => {
                 self.inner().tools_changed = true;
                 return Some(message);
@@ -94,7 +100,7 @@ impl Heard {
         None
     }
 
-    fn tell_progress(&self, progress: &ProgressNotificationParam) {
+    fn report_progress(&self, progress: &ProgressNotificationParam) {
         let (token, line) = (progress.progress_token.clone(), line(progress));
         let mut inner = self.inner();
         if let Some(call) = inner.calls.get(&token) {
@@ -112,27 +118,27 @@ impl Heard {
     }
 }
 
-/// `Reading (3/10)`
+/// Formats progress as a line: `Reading (3/10)`.
 fn line(progress: &ProgressNotificationParam) -> String {
     let ProgressNotificationParam { progress: done, total, message, .. } = progress;
-    let how_far = match total {
+    let amount = match total {
         Some(total) => format!("{done}/{total}"),
         None => done.to_string(),
     };
     let Some(message) = message.as_deref().filter(|it| !it.trim().is_empty()) else {
-        return how_far + "\n";
+        return amount + "\n";
     };
     let message: String = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    format!("{} ({how_far})\n", &message[..message.floor_char_boundary(MAX_LINE)])
+    format!("{} ({amount})\n", &message[..message.floor_char_boundary(MAX_LINE)])
 }
 
-/// A transport, listened to.
-pub(super) struct Listening<T> {
+/// A transport whose notifications are intercepted.
+pub(super) struct WatchedTransport<T> {
     pub(super) transport: T,
-    pub(super) heard: Arc<Heard>,
+    pub(super) notifications: Arc<Notifications>,
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for Listening<T> {
+impl<T: Transport<RoleClient>> Transport<RoleClient> for WatchedTransport<T> {
     type Error = T::Error;
 
     fn send(
@@ -145,17 +151,17 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Listening<T> {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
             let Some(message) = self.transport.receive().await else {
-                self.heard.close();
+                self.notifications.close();
                 return None;
             };
-            if let Some(message) = self.heard.hear(message) {
+            if let Some(message) = self.notifications.intercept(message) {
                 return Some(message);
             }
         }
     }
 
     fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
-        self.heard.close();
+        self.notifications.close();
         self.transport.close()
     }
 }
