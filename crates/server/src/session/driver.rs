@@ -137,8 +137,7 @@ impl Driver {
             if *ending == Ending::Restarted {
                 shared.metrics.found_open_run();
             }
-            let stored =
-                shared.store.records_of_run(id, run).await.map_err(failed)?;
+            let stored = shared.store.records_of_run(id, run).await.map_err(failed)?;
             let records: Vec<Record> = stored.iter().map(store::Stored::record).collect();
             let agent = &summary.agent;
             // A program has lost its place in its own work.

@@ -28,8 +28,8 @@ use self::target::Target;
 use super::NewSession;
 use super::Sessions;
 use crate::clock;
-use ::session::{Command, ExchangeNews, ExchangeOpening, NewMessage, Outcome, Refused};
 use crate::draw_pool::in_place;
+use ::session::{Command, ExchangeNews, ExchangeOpening, NewMessage, Outcome, Refused};
 
 pub(crate) use followed::Exchanges;
 

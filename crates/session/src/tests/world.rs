@@ -111,11 +111,6 @@ impl World {
         self.carry_out(effects);
     }
 
-    pub(super) fn give_and_settle(&mut self, input: Input) {
-        self.give(input);
-        self.settle();
-    }
-
     pub(super) fn settle(&mut self) {
         while !self.is_deleted {
             let effects = self.session.on(self.now, Input::Settle);

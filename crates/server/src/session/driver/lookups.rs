@@ -31,9 +31,7 @@ impl Driver {
                 let message = RunMessage::replay(&run, &records);
                 Found::Call(message.call(&call_id).cloned().map(Box::new))
             }
-            Lookup::Grant(covers) => {
-                Found::Granted(store.is_granted(&covers).await?)
-            }
+            Lookup::Grant(covers) => Found::Granted(store.is_granted(&covers).await?),
         })
     }
 }
