@@ -148,12 +148,13 @@ impl Sessions {
             refused: followed.as_ref().err().cloned(),
         };
         let from = tokio::select! {
+            // A message that is in the log must be sent, even if the call has been stopped since.
             biased;
-            // What has not been opened by then never is: its run is over.
-            () = stopped.wait() => return Err(interrupted()),
             opened = self.ask(&asker, |reply| Command::OpenExchange { opening, reply }) => {
                 opened.map_err(as_error)??
             }
+            // The session refuses to open it later: the run is over.
+            () = stopped.wait() => return Err(interrupted()),
         };
         let (Target { session: asked, is_new }, followed) = followed?;
         let new = match is_new {
