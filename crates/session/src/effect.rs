@@ -1,4 +1,4 @@
-//! What a session wants its driver to do.
+//! Orders of a session to its driver.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub enum Effect {
     Find {
         /// Number of the request.
         query: QueryId,
-        /// What to look up.
+        /// Object of the look-up.
         lookup: Lookup,
     },
     /// Take what the program wrote to its stderr in this run; answered by [`crate::Input::Stderr`].

@@ -46,7 +46,7 @@ pub enum Input {
     Found {
         /// Number of the request.
         query: QueryId,
-        /// What was found, or why the store cannot be read.
+        /// The result, or why the store cannot be read.
         found: Result<Found, String>,
     },
     /// Reply to [`crate::Effect::TakeStderr`].
@@ -71,7 +71,7 @@ pub enum AgentInput {
     Exited {
         /// Its exit code; none if a signal ended it.
         code: Option<i32>,
-        /// What it wrote to its stderr in this run.
+        /// Text that it wrote to its stderr in this run.
         stderr: String,
     },
     /// A part of the response to the agent's HTTP request.
@@ -198,7 +198,7 @@ pub struct Judged {
     pub target: Option<WriteTarget>,
 }
 
-/// What the policy says about a call.
+/// Verdict of the policy on a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ruling {
     /// The call cannot run, whoever approves it.

@@ -23,7 +23,7 @@ pub(crate) struct AgentLane {
     pub(crate) owed: VecDeque<Owed>,
     /// Inputs from outside that came meanwhile.
     pub(crate) inputs: VecDeque<AgentInput>,
-    /// What is done with the driver's reply.
+    /// Continuation for the driver's reply.
     waiting: Option<(QueryId, AgentWait)>,
     /// Guards against advancing the lane from within one of its steps.
     pub(crate) is_advancing: bool,
@@ -50,7 +50,7 @@ pub(crate) enum Owed {
     Refused(CallId, ToolOutcome),
 }
 
-/// What the agent's lane waits for.
+/// Replies for which the agent's lane can wait.
 #[derive(Debug)]
 pub(crate) enum AgentWait {
     /// The judgement that goes into the record of a call's arguments.
@@ -65,7 +65,7 @@ pub(crate) enum AgentWait {
     End(Ending),
 }
 
-/// What the log says about a call that the agent wants to run.
+/// Facts in the log about a call that the agent wants to run.
 #[derive(Debug)]
 pub(crate) struct WantedCall {
     /// A person has approved it before.

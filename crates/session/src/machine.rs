@@ -47,7 +47,7 @@ pub struct Session {
     after_append: Vec<Effect>,
 }
 
-/// What is known of a session when it is opened.
+/// State of a session when it is opened.
 #[derive(Debug)]
 pub struct Opening {
     /// Id of the session.

@@ -158,7 +158,8 @@ fn first_pending(world: &World) -> CallId {
 fn decide(world: &mut World, answer: Answered) {
     let call_id = first_pending(world);
     let approval = Approval { call_id, answer, feedback: None, by: "user".to_owned() };
-    world.command(|reply| Command::Approve { approval, reply });
+    let caller = world.command(|reply| Command::Approve { approval, reply });
+    world.decisions.push(caller);
 }
 
 fn accept_scoped(world: &mut World, scope: Scope) {

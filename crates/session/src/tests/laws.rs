@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use transcript::{CallId, Event, MessageId, Queue, Summary};
+use transcript::{CallId, Event, MessageId, Queue, Scope, Summary};
 
 use super::world::World;
 
@@ -33,6 +33,24 @@ pub(super) fn check_at_rest(world: &World) {
         assert!(world.has_reply(caller), "caller {caller} has no reply");
     }
     assert!(world.running.is_empty(), "tools run: {:?}", world.running);
+    check_decisions(world);
+}
+
+/// A caller who is told that his decision counts finds it in the log: each decision there belongs to one caller at
+/// most, unless a decision for the session covered other calls.
+fn check_decisions(world: &World) {
+    let is_lasting = |it: &Scope| *it != Scope::Once;
+    let mut decided = 0;
+    for record in &world.log {
+        if let Event::ToolApprovalResolved { by, scope, .. } = &record.event {
+            if scope.as_ref().is_some_and(is_lasting) {
+                return;
+            }
+            decided += usize::from(by == "user");
+        }
+    }
+    let confirmed = world.decisions.iter().filter(|it| world.replies[it].is_ok()).count();
+    assert_eq!(confirmed, decided, "decisions that were confirmed, and decisions in the log");
 }
 
 /// Every run has one start and at most one end, in this order, and everything of it stands in between; every call
@@ -96,7 +114,7 @@ fn check_messages(world: &World) {
     }
 }
 
-/// What the machine knows is what the log says.
+/// The machine's summary, head and queue are those of the log.
 fn check_derived(world: &World) {
     let mut summary = Summary::default();
     let mut queue = Queue::default();

@@ -43,6 +43,8 @@ pub(super) struct World {
     /// Replies that callers got.
     pub(super) replies: BTreeMap<ReplyId, Result<Answer, Refused>>,
     commands: u64,
+    /// Callers that gave a decision about a call.
+    pub(super) decisions: Vec<ReplyId>,
     /// Callers that no longer wait.
     gone: BTreeSet<ReplyId>,
     /// Calls whose tools have been started, and how often.
@@ -90,6 +92,7 @@ impl World {
             ruling: Ruling::Ask,
             replies: BTreeMap::new(),
             commands: 0,
+            decisions: Vec::new(),
             gone: BTreeSet::new(),
             started: HashMap::new(),
             running: Vec::new(),
