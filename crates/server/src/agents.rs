@@ -1,4 +1,4 @@
-//! The agents that are configured, and how to make one that works.
+//! The configured agents, and how to launch one.
 
 mod help;
 mod program;
@@ -26,23 +26,23 @@ pub(crate) use program::{ProgramAgent, ProgramSettings, SHIPPED, is_tool_of_prog
 #[derive(Debug, Clone)]
 pub(crate) struct Agents {
     pub(crate) agents: Vec<Agent>,
-    /// The folder with the files that we ship for programs.
+    /// Folder with the files that Callboard ships for programs.
     pub(crate) shipped: PathBuf,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Agent {
-    /// What people and other agents call it.
+    /// Name by which people and other agents address it.
     pub(crate) id: String,
-    /// What it is for, in its owner's words.
+    /// Purpose, as written by its owner.
     pub(crate) purpose: Option<String>,
     pub(crate) kind: AgentKind,
-    /// The folder that its tools may touch, unless a session names another.
+    /// Folder that its tools may access, unless a session names another.
     pub(crate) workspace: PathBuf,
     pub(crate) may_ask: Reach,
 }
 
-/// Which other agents an agent may send messages to: what is denied is not allowed.
+/// Other agents to which an agent may send messages. `deny` overrides `allow`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reach {
     pub(crate) allow: Vec<Pattern>,
@@ -55,7 +55,7 @@ impl Default for Reach {
     }
 }
 
-/// A closed set: the next kind of agent is a variant here and a file in `backends`.
+/// Kinds of agents. A new kind is a variant here and a module in `backends`.
 #[derive(Debug, Clone)]
 pub(crate) enum AgentKind {
     Demo { pace: Pace },
@@ -81,18 +81,18 @@ pub(crate) struct OpenAiAgent {
     pub(crate) settings: Arc<Settings>,
     pub(crate) tools: ToolChoice,
     pub(crate) system: Option<String>,
-    /// Pictures may be sent to it.
+    /// Whether the model accepts pictures.
     pub(crate) sees: bool,
-    /// Variables that should hold a key and are not set.
+    /// Environment variables that are configured to hold a key and are not set.
     pub(crate) missing: Vec<String>,
 }
 
-/// Which tools an agent may use: those that a pattern fits, or all.
+/// Tools that an agent may use: those that match one of the patterns, or all if there are none.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ToolChoice(pub(crate) Option<Vec<Pattern>>);
 
 impl ToolChoice {
-    /// As the API wants them, of those that are known now.
+    /// Returns the tools that are known now, in the form that model APIs expect.
     pub(crate) fn of(&self, tools: &Tools) -> Vec<Value> {
         let chosen = tools.specs().into_iter().filter(|it| self.takes(&it.name));
         let function = |ToolSpec { name, description, parameters }: ToolSpec| {
@@ -103,7 +103,7 @@ impl ToolChoice {
         chosen.map(function).collect()
     }
 
-    /// Whether it may use any tool of this MCP server.
+    /// Returns whether the agent may use any tool of this MCP server.
     pub(crate) fn takes_any_of(&self, server: &str) -> bool {
         self.any(|it| is_about(it, Some(server)))
     }
@@ -117,7 +117,8 @@ impl ToolChoice {
     }
 }
 
-/// A star for all tools is about all servers; any other pattern is about one server, or about none.
+/// Returns whether a pattern can match tools of this MCP server, or built-in ones if it is `None`.
+/// `*` matches tools of every server.
 fn is_about(pattern: &Pattern, server: Option<&str>) -> bool {
     pattern.is_exactly("*") || mcp::server_of(&pattern.text()) == server
 }
@@ -127,15 +128,15 @@ fn is_about(pattern: &Pattern, server: Option<&str>) -> bool {
 pub(crate) struct AgentInfo {
     pub(crate) id: String,
     pub(crate) kind: &'static str,
-    /// What it is for.
+    /// Purpose of the agent.
     pub(crate) description: String,
     workspace: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    /// Why it cannot work, and what to do about it.
+    /// Reason why it cannot work, and how to fix that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<String>,
-    /// What it cannot do as it is installed here.
+    /// Features that it lacks as it is installed here.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<&'static str>,
 }
@@ -145,7 +146,7 @@ impl Agents {
         self.find(id).is_some()
     }
 
-    /// The one that a new session gets when nobody chooses: the first that can work.
+    /// Returns the agent of a new session for which nobody chooses one: the first that can work.
     pub(crate) fn default_id(&self) -> Option<&str> {
         let works = self.agents.iter().find(|agent| agent.problem().is_none());
         works.or(self.agents.first()).map(|agent| agent.id.as_str())
@@ -155,7 +156,7 @@ impl Agents {
         self.agents.iter().map(Agent::info).collect()
     }
 
-    /// As the page shows them.
+    /// Returns the agents as the page lists them.
     pub(crate) fn listed(&self) -> Vec<render::ListedAgent> {
         let listed = self.agents.iter().map(|agent| render::ListedAgent {
             folder: agent.workspace.display().to_string(),
@@ -169,24 +170,24 @@ impl Agents {
         listed.collect()
     }
 
-    /// Those that can answer now.
+    /// Returns the ids of the agents that can answer now.
     pub(crate) fn names(&self) -> Vec<&str> {
         let ready = self.agents.iter().filter(|it| it.problem().is_none());
         ready.map(|it| it.id.as_str()).collect()
     }
 
-    /// Finds out what the installed programs can do: it takes a moment, and nobody should wait for it
-    /// when a page is opened.
+    /// Determines what the installed programs can do. It runs each of them, so it is done before a
+    /// page needs the result.
     pub(crate) async fn examine(&self) {
         join_all(self.agents.iter().map(Agent::examine)).await;
     }
 
-    /// Why it could not work.
+    /// Returns an error that says why the agent cannot work, if it cannot.
     pub(crate) fn check(&self, id: &str) -> Result<(), ErrorInfo> {
         self.able(id).map(drop)
     }
 
-    /// Returns an agent that is ready to work, or why it cannot.
+    /// Returns an agent that is ready to work, or the reason why it cannot.
     pub(crate) async fn launch(
         &self,
         id: &str,
@@ -216,7 +217,7 @@ impl Agents {
         self.find(asker).is_some_and(|it| fits(&it.may_ask.allow) && !fits(&it.may_ask.deny))
     }
 
-    /// It is a process of its own, with a memory of its own.
+    /// Returns whether the agent is a program, with a process and a memory of its own.
     pub(crate) fn is_program(&self, id: &str) -> bool {
         self.program_name(id).is_some()
     }
@@ -228,7 +229,7 @@ impl Agents {
         }
     }
 
-    /// What the program calls itself, if the agent is one.
+    /// Returns the display name of the agent's program, if the agent is one.
     pub(crate) fn program_name(&self, id: &str) -> Option<&'static str> {
         match &self.find(id)?.kind {
             AgentKind::Program(agent) => Some(agent.which.kind().name()),
@@ -236,7 +237,7 @@ impl Agents {
         }
     }
 
-    /// `PATH` of the agent's program, if the agent is one.
+    /// Returns `PATH` of the agent's program, if the agent is one.
     pub(crate) fn search_path(&self, id: &str) -> Option<&OsStr> {
         match &self.find(id)?.kind {
             AgentKind::Program(agent) => agent.search_path(),
@@ -260,8 +261,8 @@ impl Agents {
         }
     }
 
-    /// How much of the conversation it wants to know, and in which form. A program that has a
-    /// conversation of its own remembers the rest.
+    /// Returns how much of the conversation the agent needs, and in which form. A program that has
+    /// a conversation of its own remembers the rest.
     pub(crate) fn look_back(&self, id: &str, remembers: bool) -> LookBack {
         match self.find(id).map(|agent| (agent, &agent.kind)) {
             Some((agent, AgentKind::OpenAi(kind))) => LookBack::Everything {
@@ -276,7 +277,8 @@ impl Agents {
         }
     }
 
-    /// The tools that the server runs for it. None if it has its own.
+    /// Returns the choice of tools that the server runs for the agent. `None` if the agent has its
+    /// own tools.
     pub(crate) fn tool_choice(&self, id: &str) -> Option<&ToolChoice> {
         match &self.find(id)?.kind {
             AgentKind::OpenAi(agent) => Some(&agent.tools),
@@ -288,7 +290,7 @@ impl Agents {
         self.find(id).map(|agent| agent.workspace.clone()).unwrap_or_default()
     }
 
-    /// The one to go on with a conversation of that program's.
+    /// Returns the agent that continues conversations of this kind of program.
     pub(crate) fn of_kind(&self, kind: ProgramKind) -> Option<&str> {
         let is_it = |it: &&Agent| match &it.kind {
             AgentKind::Program(program) => program.which.kind() == kind,
@@ -303,7 +305,7 @@ impl Agents {
 }
 
 impl Agent {
-    /// Why it cannot work, and what to do about it.
+    /// Returns the reason why it cannot work, and how to fix that.
     pub(crate) fn problem(&self) -> Option<String> {
         match &self.kind {
             AgentKind::Demo { .. } => None,
@@ -316,7 +318,7 @@ impl Agent {
         }
     }
 
-    /// A message can be handed to it while it works.
+    /// Returns whether it accepts messages during a run.
     fn can_be_steered(&self) -> bool {
         match &self.kind {
             AgentKind::Demo { .. } => false,
@@ -331,7 +333,7 @@ impl Agent {
         }
     }
 
-    /// The version of the installed program, if it is one and says so.
+    /// Returns the version of the installed program, if the agent is a program that reports one.
     pub(crate) async fn version(&self) -> Option<String> {
         match &self.kind {
             AgentKind::Program(agent) => agent.version().await,
@@ -339,7 +341,7 @@ impl Agent {
         }
     }
 
-    /// What it cannot do as it is installed here, as far as that is known.
+    /// Returns the features that it lacks as it is installed here, as far as that is known.
     pub(crate) fn limits(&self) -> Option<&'static str> {
         match &self.kind {
             AgentKind::Program(agent) => agent.limits(),
@@ -347,7 +349,7 @@ impl Agent {
         }
     }
 
-    /// Nobody has asked for it, so it is no mistake that it is not there.
+    /// Returns whether the agent is not configured, so that its absence is no mistake.
     pub(crate) fn is_optional(&self) -> bool {
         matches!(&self.kind, AgentKind::Program(agent) if agent.is_optional)
     }
@@ -360,7 +362,7 @@ impl Agent {
         }
     }
 
-    /// What it is for, or in a few words what it is.
+    /// Returns the configured purpose, or else a short description of the agent's kind.
     pub(crate) fn description(&self) -> String {
         if let Some(purpose) = &self.purpose {
             return purpose.clone();

@@ -1,4 +1,5 @@
-//! `callboard backup`: a copy of everything, made by the running server or from the folder itself.
+//! `callboard backup`: a copy of the database, made by the running server or directly from the
+//! folder.
 //!
 //! To restore: put the file into an empty folder as `callboard.db` and start with that folder.
 

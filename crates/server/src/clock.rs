@@ -27,38 +27,38 @@ pub(crate) fn new_exchange_id() -> ExchangeId {
     ExchangeId::new(new_id())
 }
 
-/// Random bits from which a session makes its ids.
+/// Returns the random bits from which a session makes its ids.
 pub(crate) fn new_seed() -> u128 {
     new_random().as_u128()
 }
 
-/// For the environment of a program: nobody can guess it.
+/// Returns an unguessable mark for the environment of a process.
 pub(crate) fn new_mark() -> String {
     new_random().to_string()
 }
 
-/// For a program that may call our tools: nobody can guess it.
+/// Returns an unguessable token for a program that may call Callboard's tools.
 pub(crate) fn new_pass() -> String {
     new_random().simple().to_string()
 }
 
-/// The key to everything.
+/// Returns an access token for the server.
 pub(crate) fn new_token() -> String {
     new_random().simple().to_string()
 }
 
-/// What a browser shows instead of the token.
+/// Returns the value of a sign-in cookie.
 pub(crate) fn new_cookie() -> String {
     format!("{}{}", new_random().simple(), new_random().simple())
 }
 
-/// 122 random bits from the system.
+/// Returns 122 random bits from the operating system.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 fn new_random() -> Uuid {
     Uuid::new_v4()
 }
 
-/// Ids rise with time, which keeps neighbours in the store's indexes together.
+/// Returns an id. Ids rise with time, so neighbours in the store's indexes stay together.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 fn new_id() -> String {
     Uuid::now_v7().to_string()

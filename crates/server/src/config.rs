@@ -1,8 +1,8 @@
-//! Configuration: a file, the environment and flags, in that order of growing weight.
+//! Configuration from a file, the environment and flags; later ones override earlier ones.
 //!
-//! Two steps: [`File`] is what somebody wrote, checked by its shape; [`Config`] is what the program
-//! runs with, complete. An unknown key or a wrong value stops the start with a message that names
-//! the file, the line and what is allowed.
+//! Two steps: [`File`] is the content of the file, with its shape checked; [`Config`] is the
+//! complete configuration that the program runs with. An unknown key or a wrong value stops the
+//! start with a message that names the file, the line and the allowed values.
 
 mod agents;
 mod describe;
@@ -42,18 +42,18 @@ const DEFAULT_RAW_DAYS: u32 = 30;
 
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// The file that was read.
+    /// Configuration file that was read.
     pub(crate) file: Option<PathBuf>,
-    /// A file that was found in the working folder and not obeyed.
+    /// Configuration file in the working folder that was skipped because it is not trusted.
     pub(crate) skipped_file: Option<PathBuf>,
     pub(crate) listen: SocketAddr,
     pub(crate) data: PathBuf,
     pub(crate) sync: store::Sync,
-    /// As given; else one is made and kept in the data folder.
+    /// Configured access token. If there is none, one is generated and kept in the data folder.
     pub(crate) token: Option<String>,
     pub(crate) public_url: Option<String>,
     pub(crate) allowed_origins: Vec<String>,
-    /// How long what programs write is kept; zero: not at all.
+    /// Number of days that raw lines of programs are kept; zero keeps none.
     pub(crate) raw_days: u32,
     pub(crate) agents: Agents,
     pub(crate) approvals: Policy,
@@ -65,22 +65,24 @@ pub(crate) struct Config {
 
 const PATH: &str = "PATH";
 
-/// What the program finds around it, read once.
+/// Environment of the server process, read once.
 #[derive(Debug)]
 pub(crate) struct Surroundings {
     pub(crate) working_dir: PathBuf,
     pub(crate) home: Option<PathBuf>,
     pub(crate) xdg_data_home: Option<PathBuf>,
     pub(crate) xdg_config_home: Option<PathBuf>,
-    /// Looks up a variable that the configuration names.
+    /// Looks up an environment variable that the configuration names.
     pub(crate) variable: fn(&str) -> Option<String>,
-    /// All variables; child processes get them through [`Self::child_variables`].
+    /// Returns all environment variables; child processes get them through
+    /// [`Self::child_variables`].
     pub(crate) variables: fn() -> Vec<(OsString, OsString)>,
 }
 
 impl Surroundings {
-    /// The variables that child processes may inherit. `PATH` has no entries that depend on the working
-    /// folder: a command would run files of the workspace under the names of installed programs.
+    /// Returns the variables that child processes may inherit. Relative entries of `PATH` are
+    /// removed: through them a command would run files of the workspace under the names of
+    /// installed programs.
     fn child_variables(&self) -> Vec<(OsString, OsString)> {
         let mut variables = (self.variables)();
         for (_, path) in variables.iter_mut().filter(|(name, _)| name == PATH) {
@@ -112,11 +114,11 @@ struct ServerSection {
     listen: Option<SocketAddr>,
     data: Option<PathBuf>,
     sync: Option<SyncWord>,
-    /// Where a proxy in front of the server is reached.
+    /// Address at which a proxy in front of the server is reached.
     public_url: Option<String>,
-    /// Front ends elsewhere that may use the API with the token.
+    /// Origins of other front ends that may use the API with the token.
     allowed_origins: Vec<String>,
-    /// How long what programs write is kept.
+    /// Number of days that raw lines of programs are kept.
     raw_days: Option<u32>,
 }
 
@@ -194,7 +196,7 @@ impl Default for DemoSection {
 }
 
 impl Config {
-    /// Reads the file, if there is one, and lets flags (which include the environment) overrule it.
+    /// Reads the file, if there is one. Flags, which include the environment, override it.
     pub(crate) fn load(args: ServeArgs, around: &Surroundings) -> anyhow::Result<Self> {
         let Chosen { file, skipped } = choose_file(&args, around)?;
         let source = file.as_ref().map(|it| Source::new(&it.path, it.text.clone()));
@@ -204,7 +206,7 @@ impl Config {
         Ok(config)
     }
 
-    /// For commands that listen nowhere.
+    /// Loads the configuration for a command that does not listen.
     pub(crate) fn for_command(args: ServeArgs, around: &Surroundings) -> anyhow::Result<Self> {
         Self::load(ServeArgs { listen: Some(default_listen()), ..args }, around)
     }
@@ -261,7 +263,7 @@ impl Surroundings {
         })
     }
 
-    /// The user's own configuration folder.
+    /// Returns the user's own configuration folder.
     fn config_home(&self) -> Option<PathBuf> {
         let config_home = self.xdg_config_home.clone();
         config_home.or_else(|| Some(self.home.as_ref()?.join(".config")))
@@ -274,7 +276,7 @@ struct Chosen {
     skipped: Option<PathBuf>,
 }
 
-/// The file that was named, else a trusted one in the working folder, else one in the user's configuration.
+/// Returns the file that was named, else a trusted one in the working folder, else the user's own.
 fn choose_file(args: &ServeArgs, around: &Surroundings) -> anyhow::Result<Chosen> {
     if let Some(path) = &args.config {
         let file = Candidate::read(around.working_dir.join(path))?;
@@ -301,13 +303,14 @@ fn default_listen() -> SocketAddr {
     DEFAULT_LISTEN.parse().expect("the default is an address")
 }
 
-/// Whoever reaches the page reaches the machine.
+/// Refuses to listen beyond this machine without protection: access to the page is access to the
+/// machine.
 fn check_exposure(config: &Config) -> anyhow::Result<()> {
     let listen = config.listen;
     ensure!(
         listen.ip().is_loopback() || config.token.is_some() || password::is_set(&config.data),
-        "refusing to listen on {listen}: agents run commands, so whoever reaches the page reaches \
-         this machine. Listen on 127.0.0.1, set a password with `callboard password`, or set \
+        "refusing to listen on {listen}: agents run commands, so access to the page is access \
+         to this machine. Listen on 127.0.0.1, set a password with `callboard password`, or set \
          CALLBOARD_TOKEN to a secret of your own"
     );
     let token = config.token.as_deref().unwrap_or("long enough by itself");
@@ -322,7 +325,7 @@ fn check_origins(origins: &[String]) -> anyhow::Result<Vec<String>> {
     origins.iter().map(|origin| check_origin(origin)).collect()
 }
 
-/// Scheme, name and port, as a browser sends them.
+/// Checks an origin and returns it as browsers send it: scheme, name and port.
 fn check_origin(url: &str) -> anyhow::Result<String> {
     let trimmed = url.trim_end_matches('/');
     let name = trimmed.strip_prefix("https://").or_else(|| trimmed.strip_prefix("http://"));
@@ -331,7 +334,7 @@ fn check_origin(url: &str) -> anyhow::Result<String> {
     Ok(trimmed.to_ascii_lowercase())
 }
 
-/// Where programs keep their data on this platform.
+/// Returns the folder in which programs keep their data on this platform.
 fn default_data_dir(around: &Surroundings) -> anyhow::Result<PathBuf> {
     let no_home = "no home folder: say where to keep data with --data DIR";
     if cfg!(target_os = "macos") {

@@ -1,4 +1,4 @@
-//! `data:` addresses: what stands in one, in either of the two ways.
+//! `data:` URLs in Base64 and percent encoding.
 
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -8,13 +8,13 @@ use percent_encoding::percent_decode_str;
 #[cfg(test)]
 mod tests;
 
-/// Many writers leave the padding out.
+/// Accepts missing padding, which many writers omit.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// None if it is another kind of address.
+/// Decodes a `data:` URL. Returns `None` for other URLs.
 pub(crate) fn read(url: &str) -> Option<Result<Vec<u8>, DecodeError>> {
     let (kind, data) = url.strip_prefix("data:")?.split_once(',')?;
     let bytes = percent_decode_str(data);

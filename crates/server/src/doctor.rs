@@ -1,4 +1,4 @@
-//! `callboard doctor`: what is found, what is missing, and what to do about it. Changes nothing.
+//! `callboard doctor`: finds what is missing or broken and says how to fix it. Changes nothing.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::config::{Config, Surroundings};
 use crate::password;
 use session::HOW_TO_GET_ONE;
 
-/// How long an MCP server may take to start while somebody waits for our answer.
+/// Time limit for the start of an MCP server during a check.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What was looked at, how it is, and what there is to say.
+/// Result of one check: subject, state and message.
 struct Finding {
     what: &'static str,
     state: State,
@@ -27,7 +27,7 @@ struct Finding {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Well,
-    /// Not there, which nobody minds.
+    /// Optional and not installed.
     Absent,
     Problem,
 }
@@ -94,7 +94,7 @@ fn configuration(config: &Config) -> Vec<Finding> {
     [Finding { what, state: State::Well, says: file }].into_iter().chain(skipped).collect()
 }
 
-/// The address of the server that holds the folder, if one does.
+/// Returns the address of the server that holds the folder, if there is one.
 fn running_server(data: &Path) -> Option<String> {
     store::holder_of(data)?.address
 }
@@ -143,7 +143,7 @@ fn database(data: &Path) -> Vec<Finding> {
     problems.into_iter().chain([advice]).map(problem).collect()
 }
 
-/// Writes something and takes it away again.
+/// Tests whether the folder is writable, with a temporary file.
 fn tempfile_in(data: &Path) -> std::io::Result<()> {
     let probe = data.join(".doctor");
     std::fs::write(&probe, "can this be written?")?;
@@ -177,7 +177,7 @@ async fn agents(config: &Config) -> Vec<Finding> {
         what: "agent",
         state: match agent.problem() {
             None => State::Well,
-            // Nobody has asked for a program that was merely looked for.
+            // An optional program is not configured, so its absence is no problem.
             Some(_) if agent.is_optional() => State::Absent,
             Some(_) => State::Problem,
         },
@@ -199,7 +199,8 @@ async fn agents(config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// A newer program that says more than we know is nothing bad, but somebody should know.
+/// Reports messages of programs that this version does not recognise, as a newer version of a
+/// program may send.
 fn unrecognized(data: &Path) -> Vec<Finding> {
     let what = "unknown words";
     let found = match store::unrecognized_in(data) {
@@ -211,14 +212,15 @@ fn unrecognized(data: &Path) -> Vec<Finding> {
     let says = |it: &store::Unrecognized| {
         let store::Unrecognized { agent, version, kind, n } = it;
         let things = if *n == 1 { "thing" } else { "things" };
-        // Not every program says its version.
+        // Some programs do not report their version.
         let who = [agent.as_str(), version].join(" ");
         format!("{} said {n} {things} of a kind that is not known: {kind}", who.trim_end())
     };
     found.iter().map(|it| Finding { what, state: State::Well, says: says(it) }).collect()
 }
 
-/// Each is started, asked for its tools, and ended: copies of our own, whatever a server has running.
+/// Starts each MCP server, lists its tools and ends it. Servers that are already running are not
+/// touched.
 async fn mcp_servers(mut servers: Vec<McpSettings>) -> Vec<Finding> {
     for server in &mut servers {
         server.time_limit = server.time_limit.min(PATIENCE);

@@ -1,15 +1,16 @@
-//! The pool that draws: pages, messages, exports and bodies are rendered on blocking threads.
+//! Renders pages, messages, exports and bodies on blocking threads.
 //!
-//! The threads that serve requests do nothing that takes CPU time. Only a few draw at a time, so that many large
-//! pages need the memory of a few. A request whose client has gone while it waits is never drawn; one that is
-//! being drawn keeps its permit to the end, so that repeated requests cannot add up.
+//! The threads that serve requests do no CPU-heavy work. The number of concurrent draws is bounded,
+//! and so is their memory. A request whose client disconnects while it waits is never drawn. One
+//! that is being drawn keeps its permit to the end, so that repeated requests cannot accumulate.
 
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Draws that run at the same time where there are fewer cores: a large page must not hold up every other.
+/// Minimum number of concurrent draws, so that one large page does not block all others on a
+/// machine with one core.
 const MIN_DRAWS: usize = 2;
 
 #[derive(Clone)]
@@ -25,14 +26,14 @@ impl Default for DrawPool {
 }
 
 impl DrawPool {
-    /// Waits for a permit. To be acquired before the data is read, so that only a few callers hold data.
+    /// Waits for a permit. Callers acquire it before they read data, so that only a few hold data.
     pub(crate) async fn permit(&self) -> DrawPermit {
         // The semaphore is never closed; without a permit it would be slower, not wrong.
         DrawPermit(Arc::clone(&self.permits).acquire_owned().await.ok().map(Arc::new))
     }
 }
 
-/// The right to read and draw something large.
+/// Permission to read and draw something large.
 pub(crate) struct DrawPermit(Option<Arc<OwnedSemaphorePermit>>);
 
 impl DrawPermit {
@@ -49,7 +50,8 @@ impl DrawPermit {
     }
 }
 
-/// Does a long piece of work in place. Other tasks of this thread go on elsewhere meanwhile.
+/// Runs CPU-heavy work on the current thread, while other tasks of the thread move to other
+/// threads.
 pub(crate) fn in_place<T>(work: impl FnOnce() -> T) -> T {
     use tokio::runtime::{Handle, RuntimeFlavor};
     match Handle::try_current().map(|it| it.runtime_flavor()) {
@@ -67,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    /// Requests that are given up go on to the end if they have begun, and never begin if they have not.
+    /// Abandoned requests run to the end if they have begun, and never begin otherwise.
     #[tokio::test]
     async fn draws_are_bounded_though_their_clients_are_gone() {
         let pool = DrawPool { permits: Arc::new(Semaphore::new(2)) };

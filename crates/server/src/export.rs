@@ -1,6 +1,7 @@
-//! A session as a file, and `callboard export`, which prints one.
+//! Export of a session as a file, and `callboard export`, which prints one.
 //!
-//! From the running server, if one has the data folder; else from the folder itself.
+//! The command asks the running server if one holds the data folder, and else reads the folder
+//! itself.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -23,23 +24,23 @@ use crate::draw_pool::{DrawPermit, DrawPool, in_place};
 use crate::serve::{Place, ServerFile};
 use crate::window;
 
-/// A larger attachment is only named.
+/// Maximum size of an attachment that is embedded; a larger one is only named.
 const ATTACHED_MAX: u64 = 4 * 1024 * 1024;
 const PAGE: usize = 1000;
-/// Settings of the page, under this name in the store.
+/// Key of the page settings in the store.
 pub(crate) const PAGE_SETTINGS: &str = "page";
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Format {
-    /// The page, with everything in it.
+    /// The complete page.
     #[default]
     Html,
-    /// For reading as text.
+    /// Markdown.
     Md,
-    /// Its messages.
+    /// Messages as JSON.
     Json,
-    /// Its log, one record a line.
+    /// The log, one record per line.
     Jsonl,
 }
 
@@ -54,7 +55,7 @@ impl Format {
     }
 }
 
-/// The session as it was at a number of its log; none if there is no such session.
+/// Writes the session as it was at a record number. `None` if there is no such session.
 pub(crate) async fn write(
     store: &Store,
     permit: &DrawPermit,
@@ -101,7 +102,7 @@ fn messages_json(session: &SessionId, transcript: &Transcript) -> String {
     json!({ "session": session, "messages": messages }).to_string()
 }
 
-/// The media types and contents of attachments, by their hashes.
+/// Media types and contents of attachments by hash.
 type Attached = HashMap<String, (String, Vec<u8>)>;
 
 /// Reads the attachments that are small enough to be in the file.
@@ -120,8 +121,8 @@ async fn attached(store: &Store, transcript: &Transcript) -> Result<Attached, st
     Ok(files)
 }
 
-/// The attachments as addresses that hold their content. Only pictures say what they are: what else is
-/// in a file is something to keep, not to show.
+/// Returns the attachments as `data:` URLs. Only pictures keep their media type; other files are
+/// offered as downloads.
 fn addresses(attached: Attached) -> Files {
     let address = |(blob, (media_type, bytes)): (String, (String, Vec<u8>))| {
         let is_picture = render::is_picture(&media_type, bytes.len() as u64);
@@ -131,7 +132,7 @@ fn addresses(attached: Attached) -> Files {
     attached.into_iter().map(address).collect()
 }
 
-/// When that record was written; none for the session as it is now.
+/// Returns the time of that record; `None` for the current session.
 async fn moment(
     store: &Store,
     session: &SessionId,
@@ -143,8 +144,8 @@ async fn moment(
     Ok(store.read(session, range).await?.records.first().map(|it| it.at))
 }
 
-/// What the agents of other sessions had answered at that moment, and what those had asked in turn.
-/// Between logs there is no other order than that of their times.
+/// Returns the answers of agents in other sessions up to that moment, and of the agents that those
+/// asked in turn. Records of different logs have no order other than their times.
 async fn peers(
     store: &Store,
     transcript: &Transcript,
@@ -177,13 +178,13 @@ async fn peers(
     Ok(peers)
 }
 
-/// What was set; what cannot be read any more is as if it had never been set.
+/// Returns the page settings. Unreadable ones count as not set.
 pub(crate) async fn page_settings(store: &Store) -> Result<Settings, store::Error> {
     let stored = store.setting(PAGE_SETTINGS).await?;
     Ok(stored.and_then(|it| serde_json::from_str(&it).ok()).unwrap_or_default())
 }
 
-/// Every record, a line each.
+/// Returns every record, one per line.
 async fn log(
     store: &Store,
     session: &SessionId,
@@ -211,7 +212,7 @@ pub(crate) async fn run(args: ExportArgs, config: Config) -> anyhow::Result<()> 
     let ExportArgs { session, format, at, .. } = args;
     let Some(session) = SessionId::parse(&session) else { bail!("{session:?} is no session id") };
     match Place::find(&config, "callboard export")? {
-        // Held until all is printed: what is printed is what is there.
+        // Held until everything is printed, so that the folder does not change meanwhile.
         Place::Folder(store) => {
             check_number(at, store.head(&session).await?)?;
             let permit = DrawPool::default().permit().await;
@@ -227,7 +228,7 @@ pub(crate) async fn run(args: ExportArgs, config: Config) -> anyhow::Result<()> 
     }
 }
 
-/// A number that is not reached yet would give what there is, as if it had been reached.
+/// Refuses a record number that the log has not reached yet.
 fn check_number(at: Option<u64>, head: Option<Seq>) -> anyhow::Result<()> {
     match (at, head) {
         (Some(at), Some(Seq(head))) if at > head => {
@@ -260,7 +261,7 @@ async fn head_at_server(server: &ServerFile, session: &SessionId) -> anyhow::Res
     Ok(session["head"].as_u64().map(Seq))
 }
 
-/// None if there is no such session.
+/// Sends a GET request to the server. `None` if there is no such session.
 async fn ask(server: &ServerFile, path: &str) -> anyhow::Result<Option<String>> {
     let ServerFile { address, token } = server;
     let answer =

@@ -1,4 +1,4 @@
-//! Files that only their owner may read, and that are whole or as they were.
+//! Atomic writes of files that only their owner may read.
 
 use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};

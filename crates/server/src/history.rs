@@ -1,4 +1,4 @@
-//! What an agent must know of what was said before, made from the log.
+//! The part of a conversation that an agent gets with a message, made from the log.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -10,14 +10,13 @@ use transcript::{Attachment, Record, SessionId, Transcript};
 
 use crate::draw_pool::in_place;
 
-/// How far back an agent looks.
+/// Extent of the history that an agent needs.
 pub(crate) enum LookBack {
-    /// From the last message that was said on. Costs what those messages cost, however long the
-    /// session.
+    /// Starts at the last user message. The cost does not depend on the length of the session.
     LastMessage {
         with_files: bool,
     },
-    /// Everything, told to one who was not there.
+    /// The whole conversation as one text, for an agent that has not been part of it.
     Anew,
     Everything {
         agent: String,
@@ -27,7 +26,7 @@ pub(crate) enum LookBack {
     },
 }
 
-/// What the agent is told of the conversation, as the log has it now.
+/// Returns the history for an agent, from the current log.
 pub(crate) async fn read(
     store: &Store,
     session: &SessionId,
@@ -47,7 +46,7 @@ pub(crate) async fn read(
     }
     let mut files = HashMap::new();
     for hash in needed {
-        // A file that cannot be read is no reason to fail the run.
+        // An unreadable file is no reason to fail the run.
         let bytes = store.blob(&hash).await.ok().flatten();
         files.extend(bytes.map(|bytes| (hash, bytes)));
     }
@@ -55,7 +54,7 @@ pub(crate) async fn read(
     Ok(in_place(|| messages(&transcript, &look_back, &read)))
 }
 
-/// The messages without the contents of files, and the hashes of the files that they need.
+/// Returns the messages without file contents, and the hashes of the files that they need.
 fn messages_without_files(
     transcript: &Transcript,
     look_back: &LookBack,

@@ -1,4 +1,4 @@
-//! The way in: every route, and what stands in front of all of them.
+//! The HTTP server: all routes, and the authorization layer in front of them.
 
 mod agui;
 mod answer;
@@ -71,9 +71,9 @@ pub(crate) struct App {
     door: Arc<door::Door>,
     attempts: Arc<sign_in::Attempts>,
     data: PathBuf,
-    /// Dropped with the last clone, that is, with the last connection.
+    /// Dropped with the last clone, that is, when the last connection ends.
     _alive: mpsc::Sender<()>,
-    /// Turns true when the server stops.
+    /// Becomes true when the server stops.
     stopping: tokio::sync::watch::Receiver<bool>,
 }
 
@@ -96,8 +96,8 @@ impl App {
         Ok(Self { shared, sessions, views, door, attempts, data, _alive: alive, stopping })
     }
 
-    /// Ends sign-ins whose token or password was changed while no server ran. Before the first request is
-    /// taken: it ends whatever is open.
+    /// Ends sign-ins whose token or password was changed while no server ran. Called before the
+    /// first request, because it closes open connections.
     pub(crate) async fn end_outdated_sign_ins(&self) {
         self.door.keys.end_outdated_or_warn().await;
     }
@@ -111,30 +111,30 @@ impl App {
         &self.shared.store
     }
 
-    /// Waits for the right to read and draw something large.
+    /// Waits for the permission to read and draw something large.
     async fn draw_permit(&self) -> DrawPermit {
         self.shared.draws.permit().await
     }
 
-    /// Where somebody who calls us `host` finds a file. Readers take whole addresses only.
+    /// Returns the absolute URL of a file for a client that addresses the server as `host`.
     fn file_url(&self, host: &str, file: &Attachment) -> String {
         self.door.hosts.address(host, &format!("/api/blobs/{}", file.blob))
     }
 }
 
-/// How the outside reaches us, and by what right.
+/// Addresses at which the server is reached, and its access token.
 pub(crate) struct Edge {
     pub(crate) token: String,
     pub(crate) listen: SocketAddr,
-    /// Where a proxy in front of us is reached.
+    /// Address at which a proxy in front of the server is reached.
     pub(crate) public_url: Option<String>,
     pub(crate) allowed_origins: Vec<String>,
     pub(crate) data: PathBuf,
 }
 
-/// The largest body and the largest frame that anybody may send.
+/// Maximum size of a request body and of a WebSocket frame.
 const BODY_MAX: usize = 8 * 1024 * 1024;
-/// Of a file that is imported.
+/// Maximum size of an imported file.
 const FILE_MAX: usize = 256 * 1024 * 1024;
 
 pub(crate) fn router(app: App) -> Router {
@@ -148,7 +148,8 @@ pub(crate) fn router(app: App) -> Router {
         .with_state(app)
 }
 
-/// Every route there is, with what its handler's types do not say; all of them are behind the door.
+/// Returns all routes, with the descriptions that do not follow from the handlers' types. All are
+/// behind the authorization layer.
 fn routes() -> Vec<Route> {
     vec![
         Route::get("/", pages::home, "Show the page"),

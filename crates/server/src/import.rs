@@ -1,9 +1,10 @@
-//! Files as sessions: our own logs and conversations in other people's words (`whole.rs`), and
-//! conversations that programs keep on disk.
+//! Imports files as sessions: Callboard's own logs, conversations in foreign formats (`whole.rs`)
+//! and conversations that programs keep on disk.
 //!
-//! Such a session is named after the program and its conversation, and what is imported into it are whole
-//! turns, by their ids: what is there already is not added again. Where somebody has gone on with the
-//! conversation here, the log knows more than the file, and nothing is added.
+//! The session of a program's conversation is named after the program and the conversation. Whole
+//! turns are imported and identified by their ids, so turns that are already present are not added
+//! again. If the conversation was continued in Callboard, the log knows more than the file, and
+//! nothing is added.
 
 mod apart;
 mod command;
@@ -35,13 +36,13 @@ use crate::draw_pool::in_place;
 
 const PAGE: usize = 1000;
 
-/// What a program has kept, read from wherever.
+/// A conversation as a program stored it.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     pub(crate) kind: ProgramKind,
     pub(crate) text: String,
     pub(crate) side_files: Vec<SideFile>,
-    /// Nothing more will come: a turn that has not ended broke off.
+    /// Whether the file is complete, so that an unfinished turn counts as interrupted.
     pub(crate) is_final: bool,
 }
 
@@ -53,14 +54,14 @@ impl Conversation {
     }
 }
 
-/// What is to be done about a conversation.
+/// The action that an import of a conversation requires.
 #[derive(Debug)]
 pub(crate) enum Plan {
-    /// To be added to the session whose head is `head`; zero makes it.
+    /// Add turns to the session, or create it if its head is zero.
     Add(NewTurns),
-    /// Everything is there.
+    /// The session contains all turns already.
     Nothing { session: SessionId },
-    /// The session was begun here, or gone on with here.
+    /// The session was started or continued in Callboard.
     GoesOnHere { session: SessionId },
 }
 
@@ -72,7 +73,7 @@ pub(crate) struct NewTurns {
     pub(crate) addition: Addition,
 }
 
-/// None if the text does not say which conversation it is, or nothing was said in it yet.
+/// Returns `None` if the text does not identify its conversation, or contains no message yet.
 pub(crate) async fn plan(
     store: &Store,
     agents: &Agents,
@@ -134,13 +135,14 @@ fn addition(
 }
 
 impl NewTurns {
-    /// Keeps the pictures that messages hold, so that they can name them like any others.
+    /// Stores the pictures of messages as blobs, so that the messages refer to them like any
+    /// others.
     pub(crate) async fn with_pictures_kept(mut self, store: &Store) -> Result<Self, AppendError> {
         let mut records = self.addition.records.to_vec();
         for record in &mut records {
             let Event::UserMessage { attachments, .. } = &mut record.event else { continue };
             for attachment in std::mem::take(attachments) {
-                // One that cannot be read is no reason to lose the message.
+                // A message is kept even if its picture cannot be read.
                 let Some(picture) = held(&attachment.blob) else { continue };
                 let size = picture.len() as u64;
                 let blob = store.put_blob(picture, clock::now()).await?;
@@ -152,18 +154,18 @@ impl NewTurns {
     }
 }
 
-/// What an address holds.
+/// Returns the content of a Base64 `data:` URL.
 fn held(address: &str) -> Option<Vec<u8>> {
     let (_, data) = address.strip_prefix("data:")?.split_once(";base64,")?;
     BASE64_STANDARD.decode(data).ok()
 }
 
-/// The program's id, as far as it fits into a name.
+/// Returns the session id for a conversation, if the program's id is a valid part of one.
 fn session_of(kind: ProgramKind, conversation: &str) -> Option<SessionId> {
     SessionId::parse(&format!("{}-{conversation}", kind.word()))
 }
 
-/// The session that is what the program knows as this conversation, whatever it is called.
+/// Returns the session that is linked to this conversation of a program, whatever its id is.
 async fn linked_session(
     store: &Store,
     conversation: &str,
@@ -182,7 +184,7 @@ async fn linked_session(
     }
 }
 
-/// The runs of a session, and its head.
+/// Returns the runs of a session, and its head.
 async fn runs(
     store: &Store,
     session: &SessionId,

@@ -1,7 +1,7 @@
-//! Sessions, runs, tools, HTTP and WebSocket: everything that touches the world.
+//! Sessions, runs, tools, HTTP and WebSocket: all I/O of Callboard.
 //!
-//! `session` owns what happens, `http` is the way in, `live` the way out, `tools` what agents may
-//! do here. What things mean is in the pure crates.
+//! `session` runs the sessions, `http` serves clients, `live` publishes commits. Interpretation and
+//! rendering are in the pure crates.
 
 mod agents;
 mod backup;

@@ -1,8 +1,8 @@
-//! Fan-out of what was committed to those who watch.
+//! Fan-out of committed records to subscribers.
 //!
-//! Bounded: each session keeps the last few commits for its watchers. A watcher that falls further
-//! behind is told so, and reads on from the log; it never slows a session down and never makes a
-//! queue grow.
+//! Bounded: each session keeps the last few commits for its subscribers. A subscriber that falls
+//! further behind is notified and reads on from the log. It never slows a session down and never
+//! makes a queue grow.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -13,17 +13,17 @@ use tokio::sync::broadcast::{self, Receiver, Sender};
 use tokio::sync::watch;
 use transcript::{Record, Seq, SessionId, Summary};
 
-/// How many commits a watcher may be behind before it has to read from the log.
+/// Number of commits that a subscriber may be behind before it has to read from the log.
 const COMMITS_KEPT: usize = 64;
 const LIST_CHANGES_KEPT: usize = 256;
 
-/// What happened to a session, in the order it happened.
+/// Events of a session, in order.
 #[derive(Debug, Clone)]
 pub(crate) enum News {
     Committed(Arc<Commit>),
-    /// The log cannot be written: nothing more will come for now.
+    /// The log cannot be written; no records follow for now.
     StorageFailed(Arc<str>),
-    /// There is no such session any more.
+    /// The session no longer exists.
     Deleted,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum News {
 #[derive(Debug)]
 pub(crate) struct Commit {
     records: Arc<[Record]>,
-    /// The JSON of each record, made for the first subscriber that wants it.
+    /// JSON of each record, encoded for the first subscriber that needs it.
     frames: OnceLock<Vec<Utf8Bytes>>,
     pub(crate) at: Instant,
 }
@@ -41,18 +41,18 @@ impl Commit {
         Self { records, frames: OnceLock::new(), at: Instant::now() }
     }
 
-    /// The records after this one.
+    /// Returns the records after this one.
     pub(crate) fn records_after(&self, seq: Seq) -> &[Record] {
         &self.records[self.first_after(seq)..]
     }
 
-    /// The same records as JSON, serialised once for all subscribers.
+    /// Returns the same records as JSON, serialised once for all subscribers.
     pub(crate) fn frames_after(&self, seq: Seq) -> &[Utf8Bytes] {
         let encode = || self.records.iter().map(|it| it.to_json().into()).collect();
         &self.frames.get_or_init(encode)[self.first_after(seq)..]
     }
 
-    /// The number of the last record.
+    /// Returns the number of the last record.
     pub(crate) fn head(&self) -> Seq {
         self.records.last().map_or(Seq(0), |it| it.seq)
     }
@@ -62,7 +62,7 @@ impl Commit {
     }
 }
 
-/// A line of the session list has changed, or gone.
+/// A changed or removed line of the session list.
 #[derive(Debug)]
 pub(crate) enum ListChange {
     Changed { id: SessionId, summary: Box<Summary>, head: Seq },
@@ -71,7 +71,7 @@ pub(crate) enum ListChange {
 
 #[derive(Debug)]
 pub(crate) struct Hub {
-    /// Held for the moment of a look-up or an insertion only, never across an await.
+    /// Locked for a look-up or an insertion only, never across an await.
     sessions: Mutex<HashMap<SessionId, Sender<News>>>,
     list: Sender<Arc<ListChange>>,
     settings: watch::Sender<Option<render::Settings>>,
@@ -86,8 +86,8 @@ impl Hub {
         }
     }
 
-    /// Subscribe first, then read the log: what is committed in between comes twice and its number
-    /// tells. The other order loses it.
+    /// Subscribes to a session. Subscribe before reading the log: a record that is committed in
+    /// between then arrives twice and is recognised by its number. The other order would lose it.
     pub(crate) fn watch(&self, session: &SessionId) -> Receiver<News> {
         let mut sessions = self.sessions();
         sessions.retain(|_, sender| sender.receiver_count() > 0);
@@ -99,7 +99,7 @@ impl Hub {
         self.list.subscribe()
     }
 
-    /// The page settings whenever they change; the newest where several changes come together.
+    /// Returns the page settings as they change; only the newest if several changes coincide.
     pub(crate) fn watch_settings(&self) -> watch::Receiver<Option<render::Settings>> {
         self.settings.subscribe()
     }
@@ -110,7 +110,7 @@ impl Hub {
 
     pub(crate) fn publish(&self, session: &SessionId, records: Arc<[Record]>) {
         if let Some(sender) = self.sender(session) {
-            // Nobody listening is no error.
+            // Fails only without subscribers.
             let _ = sender.send(News::Committed(Arc::new(Commit::new(records))));
         }
     }

@@ -1,9 +1,9 @@
-//! The program `callboard`. Everything is in the library, so that tests can use it.
+//! The program `callboard`. All code is in the library, where tests can use it.
 
 use std::process::ExitCode;
 
-/// Returns memory to the system after peaks, where that of the C library keeps what large pages, imports and
-/// password checks have needed. See docs/decisions/050-allocator.md.
+/// Returns memory to the system after peaks (large pages, imports, password checks), which the
+/// allocator of the C library would keep. See docs/decisions/0050-allocator.md.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -11,7 +11,7 @@ fn main() -> ExitCode {
     match server::main() {
         Ok(code) => code,
         Err(error) => {
-            #[expect(clippy::print_stderr, reason = "the last word to whoever started it")]
+            #[expect(clippy::print_stderr, reason = "the error message of the command")]
             {
                 eprintln!("callboard: {error:#}");
             }

@@ -1,7 +1,7 @@
-//! Gauges for whoever operates a server, in the text format of Prometheus.
+//! Metrics for operators, in the text format of Prometheus.
 //!
-//! Counted from the records that were committed, so that what the gauges say and what the log says
-//! cannot disagree. Never a prompt, an argument or an output: names and numbers alone.
+//! Counted from committed records, so the metrics agree with the log. They contain names and
+//! numbers, never a prompt, an argument or an output.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(crate) struct Metrics {
     pub(crate) sessions_active: Gauge,
 }
 
-/// From a tenth of a millisecond to ten seconds.
+/// Bucket bounds in seconds, from a tenth of a millisecond to ten seconds.
 const BOUNDS: [f64; 11] =
     [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0, 10.0];
 
@@ -116,7 +116,7 @@ impl Metrics {
             }
             Event::ToolResult { tool_name, ok, error, .. } => {
                 let outcome = if *ok { "succeeded" } else { "failed" };
-                // A model may invent any name, and every one would be kept for ever.
+                // A model may invent any name, and each would become a label that is kept forever.
                 let is_invented =
                     error.as_ref().is_some_and(|it| it.code == ErrorCode::ToolNotFound);
                 let name = if is_invented { "unknown" } else { tool_name };
@@ -138,8 +138,8 @@ impl Metrics {
         self.fan_out_seconds.observe(took.as_secs_f64());
     }
 
-    /// Runs that the log left open are closed by their session's task at the start; they were not
-    /// begun in this process.
+    /// Counts a run that the log left open. Its session's task closes it at the start, although it
+    /// did not begin in this process.
     pub(crate) fn found_open_run(&self) {
         self.runs_open.inc();
     }
@@ -149,7 +149,7 @@ impl Metrics {
         if encode(&mut text, &self.registry).is_err() {
             return String::new();
         }
-        // The text ends with a mark that must stay the last line.
+        // The end mark must stay the last line.
         let end = "# EOF\n";
         text.truncate(text.len().saturating_sub(end.len()));
         let _ = write!(

@@ -1,7 +1,7 @@
-//! Who may call Callboard's own tools from outside: programs that a session has started.
+//! Access tokens for programs that call Callboard's own tools.
 //!
-//! Each process has a pass, a token that nobody can guess. It says which session a call belongs to, and
-//! is worth nothing once the process is let go.
+//! Each process has a pass, an unguessable token. It determines the session that a call belongs to,
+//! and is revoked when the process ends.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,36 +13,36 @@ use transcript::SessionId;
 
 use crate::clock;
 
-/// The path that the tools are served at.
+/// Path at which the tools are served.
 pub(crate) const PATH: &str = "/mcp";
 
-/// All passes that are good.
+/// All valid passes.
 pub(crate) struct Passes {
     address: SocketAddr,
     holders: Mutex<HashMap<String, Arc<Holder>>>,
 }
 
-/// One process, as its requests make it known.
+/// The process to which a pass belongs.
 pub(crate) struct Holder {
     pub(crate) session: SessionId,
-    /// Calls that can be taken back, with the ids of their requests.
+    /// Calls that can be cancelled, with the ids of their requests.
     under_way: Mutex<Vec<(String, oneshot::Sender<()>)>>,
 }
 
-/// Good until it is dropped.
+/// A pass, valid until it is dropped.
 pub(crate) struct Pass {
     passes: Arc<Passes>,
     token: String,
 }
 
-/// A request that is being answered. Dropped when it is not any more.
+/// A request in progress. It ends when this is dropped.
 pub(crate) struct UnderWay {
     holder: Arc<Holder>,
     taken_back: oneshot::Receiver<()>,
 }
 
 impl Passes {
-    /// `address` is where the tools are served.
+    /// Creates an empty set. `address` is where the tools are served.
     pub(crate) fn new(address: SocketAddr) -> Arc<Self> {
         Arc::new(Self { address, holders: Mutex::default() })
     }
@@ -60,7 +60,7 @@ impl Passes {
 }
 
 impl Pass {
-    /// What the program is told.
+    /// Returns the address and token that the program gets.
     pub(crate) fn server(&self) -> ToolServer {
         let url = format!("http://{}{PATH}", self.passes.address);
         ToolServer { url, token: self.token.clone() }
@@ -80,8 +80,8 @@ impl Holder {
         UnderWay { holder: Arc::clone(self), taken_back }
     }
 
-    /// A program may have several clients that each count for themselves: of two requests with one id
-    /// none is taken for the other.
+    /// Cancels a request. If several clients of a program use the same id, none of their requests
+    /// is cancelled.
     pub(crate) fn take_back(&self, request: &str) {
         let mut under_way = lock(&self.under_way);
         let mut same = (0..under_way.len()).filter(|idx| under_way[*idx].0 == request);

@@ -26,13 +26,13 @@ pub(crate) fn stored_hash(data: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// Whether this is the password with that hash. Slow on purpose.
+/// Returns whether the password matches the hash. Slow on purpose.
 pub(crate) fn is_right(hash: &str, given: &str) -> bool {
     let Ok(hash) = PasswordHash::new(hash.trim()) else { return false };
     Argon2::default().verify_password(given.as_bytes(), &hash).is_ok()
 }
 
-/// `callboard password`: from a terminal without showing it, else the first line of the input.
+/// Runs `callboard password`: reads from a terminal without echo, else the first line of the input.
 pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
     let password = if io::stdin().is_terminal() {
         let [first, second] = ["New password: ", "The same again: "]
@@ -70,7 +70,7 @@ fn file(data: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    //! What is right, and what is not taken.
+    //! Accepted and refused passwords.
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! `callboard send`: one message and its answer, in the terminal.
 //!
-//! It talks to a server like any other client: to the one that runs, else to one of its own, which
-//! ends with it. Everything that it shows has gone through [`clean`].
+//! The command is a client of the running server, or of one that it starts for itself. All output
+//! is sanitised by [`clean`].
 
 mod clean;
 mod client;
@@ -30,7 +30,7 @@ use consent::{Decided, Decider, Question};
 use keyboard::Keyboard;
 use screen::{Ink, Piece, Screen};
 
-/// As of a program that Ctrl-C has ended.
+/// Exit code of a program that was ended by Ctrl-C.
 const STOPPED: u8 = 130;
 const NOBODY: &str = "Nobody is there who could allow it. Do without calls that need it.";
 
@@ -85,8 +85,8 @@ fn message_text(argument: &str) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Without a word about it and without a terminal, nothing is allowed by us. Where the server is our
-/// own there is nobody else to wait for.
+/// Returns who decides about calls. Without an option and without a terminal, calls are denied,
+/// unless a page of the running server can decide.
 fn decider(args: &SendArgs, is_own: bool) -> Decider {
     match (io::stdin().is_terminal() && io::stderr().is_terminal(), is_own) {
         _ if args.yes => Decider::Yes,
@@ -97,7 +97,7 @@ fn decider(args: &SendArgs, is_own: bool) -> Decider {
     }
 }
 
-/// Ctrl-C and SIGTERM, which are ours from here on.
+/// Handlers of Ctrl-C and SIGTERM.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -129,7 +129,7 @@ struct Turn {
     screen: Screen,
     questions: VecDeque<Question>,
     keyboard: Option<Keyboard>,
-    /// Somebody wants to stop it.
+    /// Whether the user has asked to stop.
     is_stopping: bool,
 }
 
@@ -137,9 +137,9 @@ struct Turn {
 enum Stage {
     /// The message is not in the log yet.
     Sent,
-    /// It waits for its turn.
+    /// The message is queued.
     Queued(MessageId),
-    /// It is in the log; the next run answers it.
+    /// The message is in the log, and the next run answers it.
     Taken,
     Running(ResponseId),
 }
@@ -197,7 +197,7 @@ impl Turn {
                 Ok(self.screen.status())
             }
             Heard::Refused { message, .. } if self.stage == Stage::Sent => bail!("{message}"),
-            // The record says who was first.
+            // The record names the person who decided first.
             Heard::Refused { code, .. } if code == "already_decided" => Ok(None),
             Heard::Refused { message, .. } => {
                 self.note(Ink::Red, &message)?;
@@ -206,7 +206,7 @@ impl Turn {
         }
     }
 
-    /// Follows our message from the queue into the log and to the run that answers it.
+    /// Follows the message through the queue into the log and to the run that answers it.
     async fn find_place(&mut self, record: &Record) -> anyhow::Result<()> {
         match &record.event {
             Event::MessageQueued { client_id, message_id, .. }
@@ -286,7 +286,7 @@ impl Turn {
         self.client.say("approve_tool", decided.into_frame(call_id)).await
     }
 
-    /// The call, and the question about it.
+    /// Shows the next call that needs a decision, and asks for it.
     fn ask_next(&mut self) -> anyhow::Result<()> {
         let Some(question) = self.questions.front() else { return Ok(()) };
         print(&self.screen.propose(&question.call_id))?;
@@ -316,7 +316,7 @@ impl Turn {
         }
     }
 
-    /// Somebody was faster, or the run was stopped.
+    /// Withdraws a question because it was decided elsewhere or the run was stopped.
     fn drop_question(&mut self, call_id: &CallId, by: &str) -> anyhow::Result<()> {
         let is_asked = self.questions.front().is_some_and(|it| it.call_id == *call_id);
         self.questions.retain(|it| it.call_id != *call_id);
@@ -328,7 +328,7 @@ impl Turn {
         Ok(())
     }
 
-    /// The first time the run is stopped, the second time we leave.
+    /// Stops the run; at the second call, leaves without waiting.
     async fn stop(&mut self) -> anyhow::Result<Option<RunStatus>> {
         if std::mem::replace(&mut self.is_stopping, true) {
             return Ok(Some(RunStatus::Cancelled));
@@ -346,7 +346,7 @@ impl Turn {
         Ok(None)
     }
 
-    /// Not for those who read JSON, unless they have to do something.
+    /// Prints a note, unless the output is JSON and the user has nothing to do.
     fn note(&mut self, ink: Ink, words: &str) -> anyhow::Result<()> {
         let pieces = self.screen.say(ink, words);
         if self.json && !matches!(ink, Ink::Yellow | Ink::Red) {

@@ -1,5 +1,5 @@
-//! `callboard serve`: opens the data folder, brings back what was left undone, serves until it is
-//! told to stop, and stops in good order.
+//! `callboard serve`: opens the data folder, recovers interrupted sessions, serves requests until a
+//! signal arrives, and shuts down in order.
 
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
@@ -33,33 +33,33 @@ use crate::session::{
     session_settings,
 };
 
-/// Connections, files and programs at a time.
+/// Limit on open files, which include connections and programs.
 const OPEN_FILES: u64 = 65_536;
 const UPKEEP: Duration = Duration::from_secs(3600);
-/// In milliseconds.
+/// A day in milliseconds.
 const DAY: i64 = 24 * 60 * 60 * 1000;
-/// How often the data folder is checked when nothing is written.
+/// Interval of checks of the data folder while nothing is written.
 const FILES_CHECKED: Duration = Duration::from_secs(1);
-/// How long the grammars of code are kept for the next page.
+/// Time that syntax grammars stay loaded without use.
 const GRAMMARS_KEPT: Duration = Duration::from_secs(300);
 
-/// Where a running server is found, and by what right: only its owner may read the file.
+/// Address and token of a running server. Only its owner may read the file.
 #[derive(serde::Serialize, serde::Deserialize)]
 pub(crate) struct ServerFile {
     pub(crate) address: String,
     pub(crate) token: String,
 }
 
-/// Where a command finds the sessions.
+/// Access to the sessions for a command.
 pub(crate) enum Place {
-    /// In the folder, which is locked for it.
+    /// The data folder itself, locked by this command.
     Folder(Store),
-    /// With the server that has the folder.
+    /// The server that holds the folder.
     Server(ServerFile),
 }
 
 impl Place {
-    /// `holder` is what others are told of who has the folder.
+    /// Locks the data folder, or else finds its server. `holder` describes this command to others.
     pub(crate) fn find(config: &Config, holder: &str) -> anyhow::Result<Self> {
         match open_store(config, holder) {
             Ok(store) => Ok(Self::Folder(store)),
@@ -81,17 +81,17 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     }
     allow_many_connections();
     let store = open_store(&config, "callboard serve")?;
-    // Before the ready line: whoever reads it may tell us to stop at once.
+    // Installed before the ready line, because a reader of that line may send a signal immediately.
     let told_to_stop = told_to_stop()?;
     let raw_days = config.raw_days;
     let server = Server::start(store, config).await?;
     // A damaged table must not keep the server from serving the rest.
     let recovered = server.sessions.recover().await.unwrap_or_else(|error| {
-        tracing::error!(%error, "cannot tell which sessions were left undone");
+        tracing::error!(%error, "interrupted sessions could not be found");
         0
     });
     if recovered > 0 {
-        tracing::info!(sessions = recovered, "taking up what was left undone");
+        tracing::info!(sessions = recovered, "recovering interrupted sessions");
     }
     let upkeep = tokio::spawn(upkeep(server.store.clone(), raw_days));
     let shared = Arc::clone(&server.shared);
@@ -104,7 +104,7 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     server.stop().await
 }
 
-/// A server at work.
+/// A running server.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) token: String,
@@ -118,7 +118,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// What an earlier one left undone is not touched until somebody asks for it.
+    /// Starts serving. Interrupted sessions are left alone until [`Sessions::recover`] is called.
     pub(crate) async fn start(store: Store, config: Config) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(config.listen).await.with_context(|| {
             format!("{} cannot be listened on; choose another with --listen", config.listen)
@@ -151,7 +151,7 @@ impl Server {
             passes: Arc::clone(&passes),
             draws: DrawPool::default(),
         });
-        // Before any session goes on: nothing of an earlier server may be at work.
+        // Processes of an earlier server must end before any session continues.
         end_survivors(&store).await?;
         ship(&shared.agents.shipped)?;
         let sessions = Sessions::new(Arc::clone(&shared));
@@ -175,7 +175,7 @@ impl Server {
     }
 
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
-        // Runs end first, so that whoever watches still sees how.
+        // Runs end before connections, so that subscribers still receive their ends.
         self.sessions.stop().await;
         self.mcp.stop().await;
         let _ = self.stop.send(true);
@@ -186,7 +186,7 @@ impl Server {
     }
 }
 
-/// Where MCP servers' files go.
+/// Returns a function that stores files of MCP servers.
 fn keep_in(store: &Store) -> StoreFile {
     let store = store.clone();
     Arc::new(move |bytes| {
@@ -203,8 +203,8 @@ fn open_store(config: &Config, holder: &str) -> Result<Store, OpenError> {
     Store::open(&config.data, options)
 }
 
-/// Files that were put and never named in a message go after a day, what programs wrote after as many
-/// as are set, and grammars that draw nothing after some minutes.
+/// Deletes unreferenced uploads after a day and raw lines after `raw_days`, and unloads unused
+/// grammars.
 async fn upkeep(store: Store, raw_days: u32) {
     let mut hours = tokio::time::interval(UPKEEP);
     let mut minutes = tokio::time::interval(GRAMMARS_KEPT);
@@ -222,19 +222,19 @@ async fn upkeep(store: Store, raw_days: u32) {
 async fn sweep(store: &Store, raw_days: u32) {
     store.fill_reserve().await;
     if let Err(error) = store.remove_sign_ins_before(oldest_sign_in(clock::now())).await {
-        tracing::warn!(%error, "old sign-ins could not be removed");
+        tracing::warn!(%error, "expired sign-ins could not be removed");
     }
     if let Err(error) = store.sweep_blobs(clock::now()).await {
-        tracing::warn!(%error, "files that nobody named could not be removed");
+        tracing::warn!(%error, "unreferenced uploads could not be removed");
     }
     let before = Millis(clock::now().0 - i64::from(raw_days) * DAY);
     while !store.sweep_raw(before).await.unwrap_or_else(|error| {
-        tracing::warn!(%error, "old lines of programs could not be removed");
+        tracing::warn!(%error, "old raw lines could not be removed");
         true
     }) {}
 }
 
-/// Writes the files that programs are started with, as they belong to this version of ours.
+/// Writes the files that programs are started with, in the version that belongs to this build.
 fn ship(folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     for (name, text) in SHIPPED {
@@ -244,7 +244,7 @@ fn ship(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Ends with Ctrl-C or SIGTERM, which are ours from here on.
+/// Returns a future that completes at Ctrl-C or SIGTERM. Handles both signals from now on.
 fn told_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
@@ -256,7 +256,7 @@ fn told_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
     })
 }
 
-/// The token that was given, else the one of the last time, so that open pages stay signed in,
+/// Returns the configured token, or else the previous one, so that open pages stay signed in, or
 /// else a new one.
 fn settle_token(config: &Config, address: SocketAddr) -> anyhow::Result<String> {
     let path = server_file(&config.data);
@@ -288,32 +288,33 @@ fn server_file(data: &Path) -> std::path::PathBuf {
     data.join("server.json")
 }
 
-/// Every connection is an open file, and what a shell allows by default is soon used up. Agents inherit the
-/// limit, and some programs close every file that they might have: a thousand million take minutes.
+/// Raises the limit on open files, because every connection is one and the default of shells is
+/// low. Agents inherit the limit, and some programs close every possible file descriptor at their
+/// start, which takes minutes with a very high limit.
 fn allow_many_connections() {
     let limit = getrlimit(Resource::Nofile);
     let enough = limit.maximum.map_or(OPEN_FILES, |it| it.min(OPEN_FILES));
     let current = Some(limit.current.map_or(OPEN_FILES, |it| it.max(enough)));
     let raised = Rlimit { current, maximum: limit.maximum };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, "the number of open files stays limited");
+        tracing::warn!(%error, "the limit on open files could not be raised");
     }
 }
 
-/// The one line on standard output, for people and for programs that start us.
+/// Prints the ready line, the only output on standard output.
 #[expect(clippy::print_stdout, reason = "the ready line is our interface")]
 fn announce(address: SocketAddr, token: &str) -> anyhow::Result<()> {
     println!("callboard listening on http://{address}/?token={token}");
     std::io::stdout().flush().context("writing the ready line")
 }
 
-/// Standard error, for people; the filter is a plain level, so no pattern language comes along.
+/// Logs to standard error. The filter is a plain level, which needs no pattern language.
 fn start_logging(level: LevelFilter) {
     use tracing_subscriber::prelude::*;
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
-    // A file or a journal has no colours.
+    // Files and journals show no colours.
     let lines = lines.with_ansi(std::io::stderr().is_terminal());
-    // It logs what MCP servers say, at every level.
+    // `rmcp` logs the messages of MCP servers at every level.
     let filter = Targets::new().with_default(level).with_target("rmcp", LevelFilter::OFF);
     let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
 }

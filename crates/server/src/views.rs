@@ -1,9 +1,9 @@
-//! Live pages: one task for each session that somebody looks at draws it once for all of them.
+//! Live pages: one task for each session with open pages renders its patches once for all of them.
 //!
-//! The task is fed by what was committed, never by the session's own task, and draws at most thirty
-//! times a second, or twenty where more comes than anybody reads. A page that joins gets what changed
-//! since it was made; one that is too old, or that fell behind, is told to load itself again. The task
-//! ends some time after the last page has gone.
+//! The task reads committed records, never the session's own task, and renders at most thirty times
+//! a second, or twenty if more arrives than anybody can read. A page that joins gets the changes
+//! since it was rendered. A page that is too old or fell behind has to reload. The task ends some
+//! time after the last page has disconnected.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,25 +23,26 @@ use crate::live::{Commit, News};
 use crate::session::Shared;
 use crate::window;
 
-/// What a patch costs the browser, layout and paint, hardly depends on how many words are in it, and words
-/// that come thirty times a second look as smooth as sixty.
+/// Minimum time between two frames. The cost of a patch in the browser (layout and paint) hardly
+/// depends on its size, and thirty frames a second look as smooth as sixty.
 const FRAME: Duration = Duration::from_millis(33);
-/// After a frame of more records than this, which is faster than anybody reads, the next may wait longer.
+/// Number of records in a frame after which the next frame may wait longer: more than anybody
+/// reads.
 const READABLE: usize = 6;
 const LONG_FRAME: Duration = Duration::from_millis(50);
-/// How often is looked for a sign of life.
+/// Interval of checks for signs of life of a program.
 const LOOK: Duration = Duration::from_secs(1);
-/// Messages that are kept while somebody looks on.
+/// Number of messages kept in memory for a view with open pages.
 const KEPT: usize = 8 * render::WINDOW;
-/// How long a session is kept at hand that nobody looks at.
+/// Time that a view without pages is kept.
 const LINGER: Duration = Duration::from_secs(60);
-/// Patches that a page may be behind before it has to load itself again.
+/// Number of patches that a page may be behind before it has to reload.
 const PATCHES_KEPT: usize = 256;
 const READ_AT_ONCE: usize = 1000;
-/// Records of a patch that takes long enough to be drawn beside the other tasks.
+/// Number of records from which a patch is rendered with `block_in_place`.
 const LARGE_PATCH: u64 = 64;
 
-/// All sessions that somebody looks at.
+/// The views of all sessions with open pages.
 #[derive(Clone)]
 pub(crate) struct Views {
     shared: Arc<Shared>,
@@ -53,17 +54,17 @@ struct Join {
     reply: oneshot::Sender<Result<Joined, store::Error>>,
 }
 
-/// What a page gets that looks at a session from now on.
+/// First patch and subscription of a page that joins a view.
 pub(crate) struct Joined {
     pub(crate) first: Shown,
     pub(crate) live: broadcast::Receiver<Shown>,
 }
 
-/// What a page is told.
+/// Message to a page.
 #[derive(Clone)]
 pub(crate) enum Shown {
     Frame(Utf8Bytes),
-    /// Patches do not lead from here to there: it has to load itself again.
+    /// The page cannot be patched and has to reload.
     Reload,
 }
 
@@ -84,7 +85,7 @@ impl Views {
             {
                 return joined;
             }
-            // It ended meanwhile, because nobody looked any more.
+            // The task ended because its last page had disconnected.
             self.shared.store.head(session).await?;
         }
     }
@@ -99,7 +100,7 @@ impl Views {
         let (views, session) = (self.clone(), session.clone());
         tokio::spawn(async move {
             if let Err(error) = Drawing::run(&views.shared, session.clone(), joining).await {
-                tracing::error!(%error, "a page cannot be drawn");
+                tracing::error!(%error, "a page cannot be rendered");
             }
             views.open().retain(|_, joins| !joins.is_closed());
         });
@@ -115,14 +116,14 @@ struct Drawing<'a> {
     shared: &'a Shared,
     session: SessionId,
     page: Live,
-    /// Committed and not drawn yet.
+    /// Committed records that are not rendered yet.
     waiting: Vec<Record>,
     drawn_at: Instant,
-    /// How long that is to be looked at before the next.
+    /// Minimum time until the next frame.
     frame: Duration,
-    /// When somebody was last seen to look.
+    /// Last time that a page was connected.
     watched_at: Instant,
-    /// The program as it was shown last, and when it was looked at.
+    /// Activity of the program as last shown.
     pulse: Option<Pulse>,
     looked_at: Instant,
     watchers: broadcast::Sender<Shown>,
@@ -134,12 +135,13 @@ impl<'a> Drawing<'a> {
         session: SessionId,
         mut joining: mpsc::Receiver<Join>,
     ) -> Result<(), store::Error> {
-        // First listen, then read: what is committed in between comes twice, and its number tells.
+        // Subscribe first, then read: a record committed in between arrives twice and is recognised
+        // by its number.
         let mut news = shared.hub.watch(&session);
         let page = match Self::load(shared, &session).await {
             Ok(page) => page,
             Err(error) => {
-                // Whoever asked is told; others that wait ask again.
+                // The caller gets the error; others that wait try again.
                 if let Some(Join { reply, .. }) = joining.recv().await {
                     let _ = reply.send(Err(error));
                 }
@@ -198,7 +200,7 @@ impl<'a> Drawing<'a> {
         (is_at_work || self.pulse.is_some()) && self.watchers.receiver_count() > 0
     }
 
-    /// The program writes lines that become no records, too.
+    /// Shows the program's activity, which includes lines that produce no records.
     fn look(&mut self) {
         self.looked_at = Instant::now();
         let pulse = self.shared.pulse_of(&self.session, self.page.transcript());
@@ -218,7 +220,8 @@ impl<'a> Drawing<'a> {
         Ok(permit.draw(move || Live::new(view, transcript)).await)
     }
 
-    /// Draws first what waits, so that the page that joins and the patches that follow meet.
+    /// Renders pending records first, so that the first patch of the page connects to the patches
+    /// that follow.
     async fn join(&mut self, Join { seen, reply }: Join) -> Result<(), store::Error> {
         self.draw_waiting().await?;
         let live = self.watchers.subscribe();
@@ -233,7 +236,7 @@ impl<'a> Drawing<'a> {
                 ops
             }))
         });
-        // A page that has gone needs no answer.
+        // Fails if the page has disconnected.
         let _ = reply.send(Ok(Joined { first, live }));
         Ok(())
     }
@@ -242,12 +245,12 @@ impl<'a> Drawing<'a> {
         self.waiting.extend(commit.records_after(self.seen()).iter().cloned());
     }
 
-    /// The number of the last record that is drawn or waits for it.
+    /// Returns the number of the last record that is rendered or waits to be.
     fn seen(&self) -> Seq {
         self.waiting.last().map_or(self.page.head(), |it| it.seq)
     }
 
-    /// False when there is nothing more to draw.
+    /// Handles events of the session. Returns whether the view continues.
     async fn hear(
         &mut self,
         heard: Result<News, RecvError>,
@@ -273,7 +276,7 @@ impl<'a> Drawing<'a> {
         Ok(true)
     }
 
-    /// From the log, after too much was committed at once.
+    /// Reads records from the log after too many commits arrived together.
     async fn read_on(&mut self) -> Result<(), store::Error> {
         loop {
             let after = self.seen();
@@ -309,12 +312,12 @@ impl<'a> Drawing<'a> {
                 ops.push(self.page.put(&answer));
             }
         }
-        // Nobody listening is no error.
+        // Fails only without subscribers.
         let _ = self.watchers.send(self.shown(patch));
         Ok(())
     }
 
-    /// One that was given before the messages that are kept: some page may have loaded it.
+    /// Reads an answer that precedes the messages kept in memory. Some page may have loaded it.
     async fn read_answer(&self, run: ResponseId) -> Result<Option<Message>, store::Error> {
         let records = self.shared.store.records_of_run(&self.session, &run).await?;
         Ok(in_place(|| {
@@ -324,7 +327,8 @@ impl<'a> Drawing<'a> {
         }))
     }
 
-    /// Draws so many records' worth. A large patch must not hold up the other tasks of this thread.
+    /// Runs `draw`, which renders this number of records. A large patch must not block other tasks
+    /// of this thread.
     fn heavy<T>(&mut self, n_records: u64, draw: impl FnOnce(&mut Self) -> T) -> T {
         if n_records > LARGE_PATCH { in_place(|| draw(self)) } else { draw(self) }
     }

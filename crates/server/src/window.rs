@@ -1,4 +1,4 @@
-//! Some of a session's messages, as a transcript.
+//! Reads a range of a session's messages as a transcript.
 
 use store::{Conversation, ReadRange, Store, Stored, Window};
 use transcript::{Record, Seq, SessionId, Transcript};
@@ -8,15 +8,15 @@ use crate::draw_pool::in_place;
 #[derive(Clone)]
 pub(crate) struct Opened {
     pub(crate) transcript: Transcript,
-    /// Where the first of them begins, if there are others before it.
+    /// First record of the first message, if there are messages before it.
     pub(crate) earlier: Option<Seq>,
-    /// Where the last of them begins, if there are others after it.
+    /// First record of the last message, if there are messages after it.
     pub(crate) later: Option<Seq>,
 }
 
 const PAGE: usize = 1000;
 
-/// With the ends of long bodies only; none if there is no such session.
+/// Reads a window, with only the ends of long bodies. `None` if there is no such session.
 pub(crate) async fn read(
     store: &Store,
     session: &SessionId,
@@ -26,7 +26,7 @@ pub(crate) async fn read(
     Ok(found.map(|it| in_place(|| open(it, Transcript::default()))))
 }
 
-/// Two windows of one moment.
+/// Reads two windows of the same state of the session.
 pub(crate) async fn read_both(
     store: &Store,
     session: &SessionId,
@@ -36,7 +36,7 @@ pub(crate) async fn read_both(
     Ok(found.map(|both| in_place(|| both.map(|it| open(it, Transcript::default())))))
 }
 
-/// With everything in it.
+/// Reads a window with complete bodies.
 pub(crate) async fn read_whole(
     store: &Store,
     session: &SessionId,
@@ -46,7 +46,7 @@ pub(crate) async fn read_whole(
     Ok(found.map(|it| in_place(|| open(it, Transcript::whole()))))
 }
 
-/// The same of the session as it was at a number.
+/// Reads a window of the session as it was at a record number, with complete bodies.
 pub(crate) async fn read_whole_at(
     store: &Store,
     session: &SessionId,
@@ -57,7 +57,7 @@ pub(crate) async fn read_whole_at(
     Ok(all.map(|it| in_place(|| cut(it, window))))
 }
 
-/// Some of the messages that are here.
+/// Returns a window of a transcript that contains the whole session.
 pub(crate) fn cut(mut transcript: Transcript, Window { before, limit }: Window) -> Opened {
     let n = transcript.messages.len();
     transcript.messages.retain(|it| before.is_none_or(|before| it.first < before));
@@ -86,7 +86,7 @@ fn open(conversation: Conversation, mut transcript: Transcript) -> Opened {
     Opened { transcript, earlier, later }
 }
 
-/// The whole session, as it was at a number. None if there is no such session.
+/// Reads the whole session as it was at a record number. `None` if there is no such session.
 pub(crate) async fn read_all(
     store: &Store,
     session: &SessionId,

@@ -1,4 +1,4 @@
-//! What an installed program says of itself when it is asked for help, or for its version.
+//! Help texts and versions that installed programs print about themselves.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,18 +9,18 @@ use std::time::{Duration, SystemTime};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// One that takes longer has said nothing.
+/// Time limit for a program's output; a program that takes longer counts as silent.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a program has answered, until another file is installed in its place.
+/// Output of a program about itself, cached until the file of the program changes.
 #[derive(Debug, Default)]
 pub(super) struct Learned {
     known: Mutex<Option<(Identity, Option<String>)>>,
-    /// Held while it is asked, so that it is asked once.
+    /// Held while the program runs, so that it runs once.
     asking: tokio::sync::Mutex<()>,
 }
 
-/// An update changes the file.
+/// Identity of a program's file. An update changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Identity {
     file: PathBuf,
@@ -37,7 +37,7 @@ impl Identity {
 }
 
 impl Learned {
-    /// None if this file was not asked yet, or has said nothing.
+    /// Returns the output for this file. `None` if the program has not run yet or was silent.
     pub(super) fn of(&self, file: &Path) -> Option<String> {
         self.known_of(file).flatten()
     }
@@ -48,14 +48,15 @@ impl Learned {
         (Some(identity) == Identity::of(file).as_ref()).then(|| answer.clone())
     }
 
-    /// What it has said was not true: it is as if it had said that it can do nothing.
+    /// Replaces the cached output with an empty one, after the program lacked a feature that it had
+    /// listed.
     pub(super) fn refute(&self, file: &Path) {
         let identity = Identity::of(file);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         *known = identity.map(|it| (it, Some(String::new())));
     }
 
-    /// Asks `file`, unless its answer is known.
+    /// Runs `file` and caches its output, unless that is known.
     pub(super) async fn ask(
         &self,
         file: &Path,
@@ -74,12 +75,12 @@ impl Learned {
             .process_group(0)
             .kill_on_drop(true)
             .output();
-        // What cannot be started says why when it is to work.
+        // A program that cannot be started reports the reason when it is launched.
         let said = timeout(PATIENCE, answer).await.ok().and_then(Result::ok);
-        // Pi keeps its stdout for its conversation.
+        // Pi writes to stdout only during a conversation.
         let words = said.and_then(|it| {
-            // One that does not know the question may say so by its exit code alone; one that does
-            // something else with it, such as a wrapper, has said nothing.
+            // A program that does not know the option may only report that by its exit code. A
+            // wrapper that ignores the option counts as silent.
             let is_answer = !it.status.success() || !it.stdout.is_empty() || !it.stderr.is_empty();
             is_answer.then_some(if it.stdout.is_empty() { it.stderr } else { it.stdout })
         });
@@ -110,7 +111,7 @@ mod tests {
             ("echo help", Some("help\n")),
             ("echo help >&2", Some("help\n")),
             ("exit 2", Some("")),
-            // Such as a wrapper that begins to work and finds nothing to do.
+            // For example a wrapper that starts to work and finds no input.
             ("cat", None),
         ] {
             assert_eq!(said(script).await.as_deref(), expected, "{script}");

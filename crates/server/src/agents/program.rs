@@ -1,4 +1,4 @@
-//! Agents that are programs of their own: what to run, with what around it, and whether it is there.
+//! Program agents: their command line and environment, and whether the program is installed.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -10,19 +10,20 @@ use tools::processes::is_executable;
 
 use super::help::Learned;
 
-/// One program, as configured.
+/// A program as configured.
 #[derive(Debug)]
 pub(crate) struct ProgramAgent {
     pub(crate) which: Which,
-    /// The program, with arguments that come before all others.
+    /// The program, followed by arguments that precede all others.
     pub(crate) command: Vec<String>,
-    /// What it inherits of our environment. Its own comes on top.
+    /// Variables of the server's environment that it inherits. Its configured variables override
+    /// them.
     pub(crate) inherited: Vec<(OsString, OsString)>,
-    /// How long it may be idle before it is ended.
+    /// Idle time after which the process is ended.
     pub(crate) idle_limit: Duration,
-    /// Nobody has configured it: it is there if it is installed.
+    /// Whether the program is not configured, and is therefore listed only if it is installed.
     pub(crate) is_optional: bool,
-    /// Whether it can be driven the better way, where there are two.
+    /// Output of the program about itself, which tells whether it supports the preferred protocol.
     learned: Learned,
 }
 
@@ -34,7 +35,7 @@ pub(crate) enum Which {
     Pi(Arc<pi::Settings>),
 }
 
-/// What the configuration says, the same for all programs.
+/// Settings in the configuration that all programs have in common.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProgramSettings {
     pub(crate) command: Vec<String>,
@@ -52,11 +53,11 @@ fn install(kind: ProgramKind) -> &'static str {
     }
 }
 
-/// Files that programs are started with: names and texts.
+/// Files that programs are started with: names and contents.
 pub(crate) const SHIPPED: [(&str, &str); 1] = [(pi::EXTENSION_FILE, pi::EXTENSION)];
 
-/// Whether a program may call one of its own tools so. Claude Code's have capitals, and every version
-/// has new ones.
+/// Returns whether a program may have a tool of this name. The tools of Claude Code begin with a
+/// capital letter, and every version adds some.
 pub(crate) fn is_tool_of_program(name: &str) -> bool {
     let others = ["bash", "read", "edit", "write", "grep", "find", "ls", "apply_patch"];
     name.starts_with(|it: char| it.is_ascii_uppercase()) || others.contains(&name)
@@ -102,17 +103,18 @@ impl Which {
         }
     }
 
-    /// What the program is asked about itself.
+    /// Returns the arguments with which the program prints information about itself.
     fn question(&self) -> Option<&'static [&'static str]> {
         match self {
-            // It says its version by itself.
+            // Claude Code reports its version in every conversation.
             Self::Claude(_) => None,
             Self::Codex(_) => Some(&codex::HELP),
             Self::Pi(_) => Some(&pi::VERSION),
         }
     }
 
-    /// `learned`: what the program has said of itself.
+    /// Returns the program's command and its backend. `learned` is the output of the program about
+    /// itself.
     fn start(&self, launch: &Launch, learned: Option<&str>) -> (Program, Box<dyn Backend>) {
         match self {
             Self::Claude(settings) => (
@@ -134,12 +136,13 @@ impl Which {
     }
 }
 
-/// One that has said nothing is taken for one that can do everything.
+/// Returns whether Codex supports the app-server protocol. A silent program is assumed to support
+/// it.
 fn has_app_server(help: Option<&str>) -> bool {
     help.is_none_or(codex::has_app_server)
 }
 
-/// A program that is ready to be started, and who understands it.
+/// A program that is ready to be started, and its backend.
 pub(crate) struct Ready {
     pub(crate) backend: Box<dyn Backend>,
     pub(crate) command: Vec<String>,
@@ -158,14 +161,14 @@ impl ProgramAgent {
         Self { which, command, inherited, idle_limit, is_optional: false, learned }
     }
 
-    /// Finds out what the installed program can do, unless that is known.
+    /// Determines what the installed program can do, unless that is known.
     pub(crate) async fn examine(&self) {
         let (Some(question), Some(file)) = (self.which.question(), self.found()) else { return };
         let words = self.command.iter().skip(1).map(String::as_str);
         self.learned.ask(&file, words.chain(question.iter().copied()), &self.inherited).await;
     }
 
-    /// The version that the installed program names, if it does.
+    /// Returns the version that the installed program reports, if any.
     pub(crate) async fn version(&self) -> Option<String> {
         let file = self.found()?;
         let words = self.command.iter().skip(1).map(String::as_str);
@@ -174,7 +177,7 @@ impl ProgramAgent {
         pi::version_in(&answered.of(&file)?)
     }
 
-    /// What the installed program cannot do, as far as that is known.
+    /// Returns the features that the installed program lacks, as far as that is known.
     pub(crate) fn limits(&self) -> Option<&'static str> {
         let is_limited =
             matches!(self.which, Which::Codex(_)) && !has_app_server(self.learned().as_deref());
@@ -184,7 +187,7 @@ impl ProgramAgent {
         )
     }
 
-    /// A message can be handed to it while it works.
+    /// Returns whether the program accepts messages during a run.
     pub(crate) fn can_be_steered(&self) -> bool {
         match self.which {
             Which::Claude(_) | Which::Pi(_) => true,
@@ -199,7 +202,7 @@ impl ProgramAgent {
         }
     }
 
-    /// What the installed program has said of itself.
+    /// Returns the output of the installed program about itself, if it is known.
     fn learned(&self) -> Option<String> {
         self.found().and_then(|it| self.learned.of(&it))
     }
@@ -216,8 +219,8 @@ impl ProgramAgent {
         Ready { backend, command, environment }
     }
 
-    /// Why it cannot work, and what to do about it. Looked up each time: people install programs while
-    /// the server runs.
+    /// Returns the reason why the program cannot work, and how to fix that. It is determined at
+    /// every call, because people install programs while the server runs.
     pub(crate) fn problem(&self) -> Option<String> {
         if self.found().is_some() {
             return None;
@@ -239,10 +242,10 @@ impl ProgramAgent {
         }
     }
 
-    /// The file to execute.
+    /// Returns the file to execute.
     fn found(&self) -> Option<PathBuf> {
         let command = Path::new(self.command.first()?);
-        // A name with a folder in it is not looked for.
+        // A name that contains a folder is not looked up in `PATH`.
         if command.components().count() > 1 {
             return is_executable(command).then(|| command.to_owned());
         }
@@ -250,7 +253,7 @@ impl ProgramAgent {
         folders.map(|it| it.join(command)).find(|it| is_executable(it))
     }
 
-    /// The program's `PATH`.
+    /// Returns the program's `PATH`.
     pub(crate) fn search_path(&self) -> Option<&OsStr> {
         let path = self.inherited.iter().find(|(name, _)| name == OsStr::new("PATH"));
         path.map(|(_, path)| path.as_os_str())

@@ -1,4 +1,4 @@
-//! The `[[agents]]` of the file: what may be written, and what it comes to.
+//! The `[[agents]]` tables: the allowed keys, and the agents that they configure.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -23,8 +23,8 @@ const DEFAULT_PARALLEL_TOOLS: usize = 8;
 const DEFAULT_RETRIES: u32 = 4;
 const DEFAULT_TIMEOUT_SECONDS: u64 = 300;
 
-/// One table for all kinds, so that a mistake is found where it stands; which keys go with which
-/// kind is checked afterwards.
+/// One table for all kinds, so that an error names its line. The keys of each kind are checked
+/// afterwards.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AgentSection {
@@ -64,7 +64,7 @@ pub(super) struct AgentSection {
 }
 
 impl AgentSection {
-    /// Variables that it takes keys from.
+    /// Returns the names of environment variables that hold the agent's keys.
     pub(super) fn key_variables(&self) -> impl Iterator<Item = &str> {
         let values = self.headers.iter().flatten().map(|(_, it)| it);
         let values = values.chain(self.env.iter().flatten().map(|(_, it)| it));
@@ -83,14 +83,14 @@ enum KindWord {
     Pi,
 }
 
-/// Keys that every agent has.
+/// Keys that all kinds of agents have.
 const COMMON: [&str; 6] = ["id", "kind", "description", "workspace", "agents_allow", "agents_deny"];
-/// Keys of programs, of which models have `model` too.
+/// Keys of program agents. Model agents share `model`.
 const OF_PROGRAMS: [&str; 6] =
     ["command", "args", "model", "env", "permission_mode", "idle_minutes"];
 
-/// Those of the file, then the demo agent unless it is unwanted or its name is taken. Where the file
-/// names none, the programs that we know are there too, installed or not.
+/// Returns the agents of the file, and the demo agent unless it is disabled or its name is taken.
+/// If the file has no agents, the known programs are included, installed or not.
 pub(super) fn agents(
     file: &File,
     source: &Source,
@@ -196,7 +196,7 @@ impl KindWord {
     }
 }
 
-/// A key of another kind of agent is a mistake.
+/// Refuses keys that belong to another kind of agent.
 fn check_keys(section: &AgentSection) -> anyhow::Result<()> {
     let table = toml::Table::try_from(section)?;
     let is_of_programs = |key: &str| key != "model" && OF_PROGRAMS.contains(&key);
@@ -288,7 +288,7 @@ fn base_url(section: &AgentSection) -> anyhow::Result<String> {
     Ok(base_url)
 }
 
-/// What a key holds, or its default.
+/// Returns the value of a key or its default, which must be at least one.
 pub(super) fn at_least_one<T: PartialOrd + From<u8>>(
     key: &str,
     value: Option<T>,
@@ -301,7 +301,8 @@ pub(super) fn at_least_one<T: PartialOrd + From<u8>>(
     Ok(value)
 }
 
-/// A value `env:NAME` stands for a variable, so that no secret has to be in the file.
+/// Returns headers for requests. A value `env:NAME` refers to a variable, so that the file needs no
+/// secrets.
 fn headers(
     section: &AgentSection,
     variable: &mut impl FnMut(&str) -> Option<String>,
@@ -320,8 +321,8 @@ fn headers(
     Ok(headers)
 }
 
-/// All there are, unless some are chosen. What tools a server has is not known yet, but which servers
-/// there are.
+/// Returns the chosen tools, or all if none are chosen. The names of MCP servers in patterns are
+/// checked; their tools are not known yet.
 fn tools(section: &AgentSection, file: &File) -> anyhow::Result<ToolChoice> {
     let Some(wanted) = &section.tools else { return Ok(ToolChoice(None)) };
     let names = Tools::names();
@@ -344,7 +345,7 @@ fn tools(section: &AgentSection, file: &File) -> anyhow::Result<ToolChoice> {
     Ok(ToolChoice(Some(wanted.iter().map(|it| Pattern::new(it)).collect())))
 }
 
-/// How the model is to choose its words, and whatever else the service takes.
+/// Returns the model parameters of a request, and the additional fields that the service accepts.
 fn body(section: &AgentSection) -> anyhow::Result<Map<String, Value>> {
     let mut body = Map::new();
     let known = [

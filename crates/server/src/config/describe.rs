@@ -1,20 +1,21 @@
-//! Describes in words what a configuration file would do, for the person who has to trust it.
+//! Describes the effects of a configuration file for the person who has to trust it.
 //!
-//! Every setting of the file is named in one line or another. Settings that change nothing but how things
-//! look are left out, by an allowlist.
+//! The description names every setting of the file, except those on an allowlist that only affect
+//! the display.
 
 use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-/// More settings that run and allow nothing are counted, so that the others stay in view.
+/// Maximum number of harmless settings that are listed; further ones are counted, so that the
+/// others stay visible.
 const MAX_SETTINGS: usize = 40;
 
-/// Settings that start nothing, allow nothing and reach nothing.
+/// Settings that start nothing, permit nothing and connect to nothing.
 const DISPLAY_ONLY: [&[&str]; 1] = [&["demo", "pace"]];
 
-/// One line for each setting of a file in this folder; those that run or allow something come last, next to the
-/// question. Empty if the file needs no agreement.
+/// Returns one line for each setting of a file in this folder. Settings that run or permit
+/// something come last, next to the question. Empty if the file needs no agreement.
 pub(super) fn effects(text: &str, folder: &Path) -> Vec<String> {
     let Ok(table) = text.parse::<Table>() else {
         return vec!["stop the start: it is not valid TOML".to_owned()];
@@ -89,7 +90,7 @@ fn effect(path: &[String], value: &Value, folders: &[PathBuf]) -> String {
     }
 }
 
-/// On one line, with everything written out that a terminal would not show or would show as a blank.
+/// Returns the text on one line, with invisible characters and unusual blanks written out.
 fn visible(text: &str) -> String {
     const FILLERS: [char; 4] = ['\u{115f}', '\u{1160}', '\u{3164}', '\u{ffa0}'];
     let is_plain = |it: char| {
@@ -113,9 +114,10 @@ fn words(value: &Value) -> Vec<String> {
     }
 }
 
-/// An agreement covers the configuration file alone: files that it runs may change later, or come later.
+/// Returns a warning for words that name files of these folders: an agreement covers the
+/// configuration file alone, and such files can change later.
 ///
-/// A file is named by a relative path, or by the name of one that is there, as a word or within one
+/// A file is named by a relative path, or by the name of an existing one, as a word or within one
 /// (`--config=./file`, `sh -c "./file --option"`).
 fn changeable(words: &[String], folders: &[PathBuf]) -> String {
     let is_inside = |word: &&str| {
@@ -139,7 +141,7 @@ fn changeable(words: &[String], folders: &[PathBuf]) -> String {
 
 #[cfg(test)]
 mod tests {
-    //! Every setting is named, and display settings are not.
+    //! Every setting is named, except display settings.
 
     use super::*;
 

@@ -1,4 +1,4 @@
-//! The `[[mcp_servers]]` of the file: what may be written, and what it comes to.
+//! The `[[mcp_servers]]` tables: the allowed keys, and the servers that they configure.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use super::agents::at_least_one;
 use super::source::{Key, Source};
 use super::{File, Surroundings};
 
-/// What a program is told of our environment, besides what is configured.
+/// Environment variables that an MCP server inherits in addition to the configured ones.
 const INHERITED: [&str; 9] =
     ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
 const INHERITED_FAMILIES: [&str; 2] = ["LC_", "XDG_"];
@@ -34,13 +34,13 @@ pub(super) struct McpSection {
     url: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
-    /// The variables that hold the values.
+    /// Headers whose values are in environment variables.
     #[serde(default)]
     headers_env: BTreeMap<String, String>,
 }
 
 impl McpSection {
-    /// Variables that it takes keys from.
+    /// Returns the names of environment variables that hold the server's keys.
     pub(super) fn key_variables(&self) -> impl Iterator<Item = &str> {
         let written = self.env.values().chain(self.headers.values());
         let named = self.headers_env.values().map(String::as_str);

@@ -1,4 +1,5 @@
-//! `[approvals]`, `[tools]` and `[exchanges]` of the file: what may be written, and what it comes to.
+//! The `[approvals]`, `[tools]` and `[exchanges]` tables: the allowed keys, and the policy that
+//! they configure.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -25,7 +26,7 @@ const DEFAULT_TOOL_SECONDS: u64 = 120;
 const DEFAULT_PER_MINUTE: u32 = 30;
 const DEFAULT_RETRIES: u32 = 2;
 
-/// A rule for each tool, and one key that is no tool.
+/// Rules by tool name, and the timeout of approvals.
 #[derive(Debug, Default)]
 pub(super) struct ApprovalsSection {
     timeout_seconds: Option<u64>,
@@ -121,13 +122,13 @@ struct PatternsSection {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ToolsSection {
     timeout_seconds: Option<u64>,
-    /// Calls in a session; zero is no limit.
+    /// Number of calls per minute in a session; zero means no limit.
     per_minute: Option<u32>,
     retries: Option<u32>,
     http_private: bool,
 }
 
-/// What agents may do to each other without a person.
+/// Limits on messages that agents send to each other without a person.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ExchangesSection {
@@ -160,7 +161,7 @@ pub(super) fn approvals(
     Ok(Policy { rules, timeout_ms, private, search_path })
 }
 
-/// A rule for a misspelt tool would be a rule for nothing. MCP servers' tools are not known yet.
+/// Checks that a rule names a known tool. The tools of MCP servers are not known yet.
 fn check_name(tool: &str) -> anyhow::Result<()> {
     let names = Tools::names();
     let pattern = Pattern::new(tool);
@@ -228,18 +229,18 @@ pub(super) fn exchanges(section: &ExchangesSection) -> anyhow::Result<ExchangeLi
     })
 }
 
-/// Variables that hold the keys of models and of MCP servers.
+/// Returns the environment variables that hold the keys of models and MCP servers.
 pub(super) fn key_variables(file: &File) -> Vec<&str> {
     let of_agents = file.agents.iter().flat_map(AgentSection::key_variables);
     of_agents.chain(file.mcp_servers.iter().flat_map(McpSection::key_variables)).collect()
 }
 
-/// `PATH` of the commands that agents run.
+/// Returns `PATH` for the commands that agents run.
 fn search_path(around: &Surroundings) -> Option<OsString> {
     around.child_variables().into_iter().find(|(name, _)| name == PATH).map(|(_, path)| path)
 }
 
-/// Whether a variable of this name holds a secret, which commands of agents do not get.
+/// Returns whether a variable of this name holds a secret, which commands of agents do not get.
 pub(super) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let words = ["KEY", "TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "COOKIE"];
@@ -249,8 +250,8 @@ pub(super) fn is_secret(name: &str) -> bool {
         || ends.iter().any(|it| name.ends_with(it))
 }
 
-/// Whether a value is an address with a password in it, as those of databases are, or with a token in the
-/// place of a user.
+/// Returns whether a value is a URL with a password, like those of databases, or with a token in
+/// place of the user name.
 pub(super) fn has_password(value: &OsStr) -> bool {
     let address = value.to_str().and_then(|it| Url::parse(it).ok());
     let is_web = |it: &Url| matches!(it.scheme(), "http" | "https");

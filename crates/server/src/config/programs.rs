@@ -1,4 +1,4 @@
-//! Agents that are programs: what the configuration makes of them, and what they find around them.
+//! Configuration of program agents, and the environment that they inherit.
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::agents::{Agent, AgentKind, ProgramAgent, ProgramSettings, Reach};
 
 const DEFAULT_IDLE_MINUTES: u64 = 10;
 
-/// What a program inherits of our environment, by name and by how a name begins. Anything else has to
-/// be in its `env`: a program that runs commands should not find keys that are not meant for it.
+/// Environment variables that a program inherits, by name and by prefix. All others have to be in
+/// its `env`, so that commands of the program do not get keys that are meant for others.
 const INHERITED: [&str; 14] = [
     "PATH",
     "HOME",
@@ -34,7 +34,7 @@ const INHERITED: [&str; 14] = [
     "IS_SANDBOX",
 ];
 const INHERITED_PREFIXES: [&str; 6] = ["LC_", "XDG_", "GIT_", "SSH_", "NODE_", "NPM_CONFIG_"];
-/// In small or large letters.
+/// Proxy variables, which may be written in capitals or small letters.
 const PROXIES: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"];
 
 pub(super) fn configured(
@@ -48,7 +48,7 @@ pub(super) fn configured(
     let first = command.first_mut().filter(|it| !it.is_empty());
     let first = first.with_context(|| format!("it is empty: write it like [{word:?}]"));
     let first = first.context(Key::new("command"))?;
-    // A path is meant from where the server was started, whatever the workspace.
+    // A relative path starts at the server's working folder, whatever the workspace is.
     if first.contains('/') {
         *first = around.working_dir.join(&first).display().to_string();
     }
@@ -63,7 +63,8 @@ pub(super) fn configured(
     Ok(made(kind, settings, section.idle_minutes, inherited(kind, around, keys)))
 }
 
-/// Ours, and the words of the program's own. A program that gets another word would end at its start.
+/// Returns the permission modes of Callboard and of the program. A program would end at its start
+/// with any other.
 fn permission_modes(kind: ProgramKind) -> &'static [&'static str] {
     match kind {
         ProgramKind::Claude => &[
@@ -99,7 +100,7 @@ fn check_permission_mode(kind: ProgramKind, section: &AgentSection) -> anyhow::R
     Ok(())
 }
 
-/// As if it were in the file with nothing but its name.
+/// Returns the agent as if the file contained its name and no other keys.
 pub(super) fn unconfigured(kind: ProgramKind, around: &Surroundings, keys: &[&str]) -> Agent {
     let id = kind.word().to_owned();
     let settings = ProgramSettings { command: vec![id.clone()], ..ProgramSettings::default() };
@@ -123,7 +124,8 @@ fn made(
     ProgramAgent::new(kind, settings, inherited, patience)
 }
 
-/// A value `env:NAME` stands for a variable, so that no secret has to be in the file.
+/// Returns the variables of `env`. A value `env:NAME` refers to a variable, so that the file needs
+/// no secrets.
 fn env(section: &AgentSection, around: &Surroundings) -> anyhow::Result<Vec<(String, String)>> {
     let mut env = Vec::new();
     for (name, value) in section.env.iter().flatten() {
@@ -141,10 +143,11 @@ fn env(section: &AgentSection, around: &Surroundings) -> anyhow::Result<Vec<(Str
     Ok(env)
 }
 
-/// `keys` are the variables that the configuration names as keys of models and MCP servers.
+/// Returns the variables that a program inherits. `keys` are the variables that the configuration
+/// names as keys of models and MCP servers.
 ///
-/// A program gets the variables of its own family, its own keys among them. Of the others it gets those that
-/// hold no secret.
+/// A program gets the variables of its own family, including its keys, and those other variables
+/// that hold no secret.
 fn inherited(kind: ProgramKind, around: &Surroundings, keys: &[&str]) -> Vec<(OsString, OsString)> {
     let Family { prefixes, keys: own_keys } = family(kind);
     let has_prefix = |name: &str, list: &[&str]| list.iter().any(|it| name.starts_with(it));
@@ -161,10 +164,10 @@ fn inherited(kind: ProgramKind, around: &Surroundings, keys: &[&str]) -> Vec<(Os
     variables
 }
 
-/// Variables that belong to a program.
+/// Environment variables that belong to a program.
 struct Family {
     prefixes: &'static [&'static str],
-    /// Keys that the program itself knows, also if a model is configured with the same one.
+    /// Keys that the program knows, even if a model is configured with the same one.
     keys: &'static [&'static str],
 }
 
@@ -177,7 +180,7 @@ fn family(kind: ProgramKind) -> Family {
         ProgramKind::Codex => {
             Family { prefixes: &["OPENAI_", "CODEX_"], keys: &["OPENAI_API_KEY", "CODEX_API_KEY"] }
         }
-        // Talks to the services of several vendors.
+        // Pi uses the services of several vendors.
         ProgramKind::Pi => Family {
             prefixes: &["PI_", "ANTHROPIC_", "OPENAI_"],
             keys: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY"],

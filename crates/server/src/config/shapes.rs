@@ -1,6 +1,7 @@
-//! Values that may be written in more than one way, or that are easily written wrongly.
+//! Values that may be written in several ways or that are easily written wrong.
 //!
-//! A `Visitor` each: an untagged enum would forget where a value stands and what is wrong inside.
+//! Each has a `Visitor`, because an untagged enum would lose the position and the cause of an
+//! error.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,7 +12,7 @@ use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
 use crate::cli;
 
-/// An address as the flag takes it, or a port as a number.
+/// Deserializes an address in the form of the flag, or a port as a number.
 pub(super) fn listen<'de, D: Deserializer<'de>>(given: D) -> Result<Option<SocketAddr>, D::Error> {
     struct Listen;
 
@@ -50,7 +51,7 @@ where
     given.deserialize_any(Tables { name: "mcp_servers", of: PhantomData })
 }
 
-/// One table for each of a kind.
+/// Visitor for an array of tables of one kind.
 struct Tables<T> {
     name: &'static str,
     of: PhantomData<T>,

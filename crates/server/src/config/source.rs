@@ -1,4 +1,4 @@
-//! The file as it was written, and where in it a mistake is.
+//! The text of the configuration file, and the positions of errors in it.
 
 use std::fmt;
 use std::path::Path;
@@ -13,7 +13,7 @@ pub(super) struct Source {
     text: String,
 }
 
-/// The key that a mistake is about: a context of its error.
+/// The key that an error is about, as a context of the error.
 #[derive(Debug)]
 pub(super) struct Key(String);
 
@@ -41,8 +41,8 @@ impl Source {
         })
     }
 
-    /// A mistake in the table at this path, with its file and line: that of the key that it is about, or
-    /// of the table.
+    /// Adds file and line to an error in the table at this path. The line is that of the error's
+    /// key, or else of the table.
     pub(super) fn at(&self, table: &[&str], error: anyhow::Error) -> anyhow::Error {
         let key = error.downcast_ref::<Key>().map(|it| it.0.clone());
         let path = table.iter().copied().chain(key.as_deref());
@@ -53,7 +53,7 @@ impl Source {
         error.context(place)
     }
 
-    /// Of as much of the path as there is.
+    /// Returns the line of the longest part of the path that exists.
     fn line<'a>(&self, path: impl Iterator<Item = &'a str>) -> Option<usize> {
         let document = DeTable::parse(&self.text).ok()?;
         let root = DeValue::Table(document.into_inner());
@@ -67,7 +67,7 @@ impl Source {
     }
 }
 
-/// What a table has under a key, or a list at a number, and where it begins.
+/// Returns the value under a key of a table or at an index of a list, and its offset in the text.
 fn inside<'a>(value: &'a DeValue<'_>, step: &str) -> Option<(usize, &'a DeValue<'a>)> {
     match value {
         DeValue::Table(table) => {
@@ -82,7 +82,7 @@ fn inside<'a>(value: &'a DeValue<'_>, step: &str) -> Option<(usize, &'a DeValue<
     }
 }
 
-/// The parser names types as Rust does.
+/// Replaces the names of Rust types in a message of the parser.
 fn in_words(message: &str) -> String {
     let Some((before, expected)) = message.rsplit_once("expected ") else {
         return message.to_owned();

@@ -1,4 +1,4 @@
-//! What a configuration may say, and what it says when it may not.
+//! Accepted configurations, and the messages for those that are refused.
 
 mod keys;
 mod policy;
@@ -92,7 +92,7 @@ fn programs_are_there_unless_the_file_names_agents() {
     assert_eq!(ids_of("[[agents]]\nid = \"mine\"\nkind = \"pi\""), ["mine", "demo"]);
     let config = load("", ServeArgs::default()).unwrap();
     for agent in &config.agents.agents[1..] {
-        // There is no PATH here to find them on.
+        // The test environment has no PATH to search.
         let problem = agent.problem().unwrap();
         assert!(problem.contains("npm i -g @"), "{problem}");
         assert!(agent.is_optional());

@@ -1,8 +1,9 @@
-//! Whether a `callboard.toml` that was found in the working folder is obeyed.
+//! Decides whether a `callboard.toml` in the working folder is used.
 //!
-//! Such a file may come with somebody else's repository, and it can start programs. So a person agrees to
-//! it first: to this content of this file. The list of agreements is in the user's own configuration
-//! folder, where a repository cannot write; a file that is named with `--config` needs none.
+//! Such a file may come with a foreign repository, and it can start programs. So a person has to
+//! agree to the content of this file first. The list of agreements is in the user's own
+//! configuration folder, which no repository can write to. A file that is named with `--config`
+//! needs no agreement.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ use crate::files::write_private;
 
 const LIST_NAME: &str = "trusted.json";
 
-/// A configuration file as it was read: what is agreed to is exactly what is obeyed.
+/// A configuration file as it was read. The bytes that are hashed for the agreement are the bytes
+/// that are parsed.
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) path: PathBuf,
@@ -26,24 +28,24 @@ pub(super) struct Candidate {
 /// An agreement to one content of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Agreement {
-    /// The real path, without links.
+    /// Canonical path, without links.
     path: String,
     blake3: String,
 }
 
-/// The user's agreements.
+/// The list of the user's agreements.
 pub(crate) struct TrustList {
     file: PathBuf,
 }
 
 impl TrustList {
-    /// None if the user has no configuration folder.
+    /// Returns `None` if the user has no configuration folder.
     pub(crate) fn new(around: &Surroundings) -> Option<Self> {
         let file = around.config_home()?.join("callboard").join(LIST_NAME);
         Some(Self { file })
     }
 
-    /// Nothing is trusted where the list cannot be read.
+    /// Returns the agreements. None are assumed if the list cannot be read.
     fn agreements(&self) -> Vec<Agreement> {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
@@ -53,7 +55,7 @@ impl TrustList {
         agreement_to(candidate).is_ok_and(|it| self.agreements().contains(&it))
     }
 
-    /// Replaces an agreement to an earlier content.
+    /// Adds an agreement; it replaces one to an earlier content of the file.
     fn add(&self, candidate: &Candidate) -> anyhow::Result<()> {
         let agreement = agreement_to(candidate)?;
         let mut agreements = self.agreements();
@@ -62,7 +64,7 @@ impl TrustList {
         self.write(&agreements)
     }
 
-    /// Returns whether there was an agreement.
+    /// Removes an agreement. Returns whether there was one.
     fn remove(&self, path: &Path) -> anyhow::Result<bool> {
         let path = real_path(path).or_else(|_| text_of(path))?;
         let mut agreements = self.agreements();
@@ -104,14 +106,14 @@ impl Candidate {
         Ok(Self { path, text })
     }
 
-    /// Reads a file that a person has to agree to. A link is refused: what was agreed to in one folder would
-    /// count in another, where the programs that it names are other ones.
+    /// Reads a file that a person has to agree to. A link is refused: an agreement in one folder
+    /// would apply in another, where the named programs are different ones.
     fn read_to_trust(path: PathBuf) -> anyhow::Result<Self> {
         ensure!(!path.is_symlink(), "{} is a link; name the file itself", path.display());
         Self::read(path)
     }
 
-    /// Reads the file of a working folder. One that cannot be read is skipped, with a message.
+    /// Reads the file of a working folder. An unreadable file is skipped, with a message.
     pub(super) fn found(path: PathBuf) -> Result<Self, PathBuf> {
         Self::read_to_trust(path.clone()).map_err(|error| {
             skip(&path, &format!("{error:#}"));
@@ -119,8 +121,8 @@ impl Candidate {
         })
     }
 
-    /// Whether to obey it: it does nothing, it was agreed to, or the person at the terminal agrees now.
-    /// `own` is the user's own file, which it would replace.
+    /// Returns whether the file may be used: it has no effects, it was agreed to, or the person at
+    /// the terminal agrees now. `own` is the user's own file, which it would replace.
     pub(super) fn is_trusted(
         &self,
         own: Option<&Path>,
@@ -144,7 +146,7 @@ impl Candidate {
         Ok(true)
     }
 
-    /// The folder that the file is in.
+    /// Returns the folder that contains the file.
     fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new(""))
     }
@@ -177,12 +179,12 @@ fn skip(path: &Path, why: &str) {
     eprintln!("callboard: skipped {}: {why}", path.display());
 }
 
-/// A question needs somebody who sees it and can answer.
+/// Returns whether a person at a terminal can see a question and answer it.
 fn has_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// `callboard trust`: agrees to a file as it is now.
+/// Runs `callboard trust`: agrees to the current content of a file.
 #[expect(clippy::print_stdout, reason = "the answer to the command")]
 pub(crate) fn agree(path: Option<&Path>, around: &Surroundings) -> anyhow::Result<()> {
     let candidate = Candidate::read_to_trust(file_at(path, around))?;
@@ -194,7 +196,7 @@ pub(crate) fn agree(path: Option<&Path>, around: &Surroundings) -> anyhow::Resul
     Ok(())
 }
 
-/// `callboard trust --revoke`.
+/// Runs `callboard trust --revoke`.
 #[expect(clippy::print_stdout, reason = "the answer to the command")]
 pub(crate) fn revoke(path: Option<&Path>, around: &Surroundings) -> anyhow::Result<()> {
     let path = file_at(path, around);
@@ -204,7 +206,7 @@ pub(crate) fn revoke(path: Option<&Path>, around: &Surroundings) -> anyhow::Resu
     Ok(())
 }
 
-/// `callboard trust --list`.
+/// Runs `callboard trust --list`.
 #[expect(clippy::print_stdout, reason = "the answer to the command")]
 pub(crate) fn list(around: &Surroundings) -> anyhow::Result<()> {
     for Agreement { path, blake3 } in list_of(around)?.agreements() {
@@ -223,7 +225,7 @@ fn list_of(around: &Surroundings) -> anyhow::Result<TrustList> {
     TrustList::new(around).context("no home folder: name the file with --config instead")
 }
 
-/// The file that was named, or the one in the folder that was named.
+/// Returns the named file, or the configuration file in the named folder.
 fn file_at(path: Option<&Path>, around: &Surroundings) -> PathBuf {
     let path = around.working_dir.join(path.unwrap_or(Path::new(FILE_NAME)));
     if path.is_dir() { path.join(FILE_NAME) } else { path }

@@ -1,4 +1,4 @@
-//! Data addresses are read as they were written.
+//! Data URLs decode to the original bytes.
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD};

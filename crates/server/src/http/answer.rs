@@ -1,4 +1,4 @@
-//! What handlers answer with, described by itself.
+//! Response types of handlers, which describe themselves in the OpenAPI document.
 
 use std::marker::PhantomData;
 
@@ -12,13 +12,13 @@ use serde::Serialize;
 use super::error::{HttpError, PageError};
 use super::openapi::{Gives, Operation};
 
-/// Something new is there.
+/// 201 Created.
 pub(super) struct Created<T>(pub(super) T);
 
-/// Something has begun; the log says what becomes of it.
+/// 202 Accepted: something was started, and its result will be in the log.
 pub(super) struct Accepted<T>(pub(super) T);
 
-/// JSON that is text already, of the shape of `T`.
+/// Serialised JSON of the shape of `T`.
 pub(super) struct Written<T>(String, PhantomData<T>);
 
 impl<T> Written<T> {
@@ -28,9 +28,10 @@ impl<T> Written<T> {
 }
 
 impl<T: Serialize> Written<T> {
-    /// Writes it here, not where the response is sent.
+    /// Serialises the value here, not where the response is sent.
     pub(super) fn of(value: &T) -> Self {
-        // Nothing that is served has a map whose keys are no strings.
+        // Serialisation fails only for maps whose keys are no strings, and no response contains
+        // one.
         Self::new(serde_json::to_string(value).unwrap_or_default())
     }
 }
@@ -83,7 +84,7 @@ impl Gives for NoContent {
     }
 }
 
-/// Put together by hand: its route says what it is.
+/// A response that is built by hand, and described by its route.
 impl Gives for Response {
     fn describe(_: &mut Operation<'_>) {}
 }

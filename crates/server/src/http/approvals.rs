@@ -1,4 +1,4 @@
-//! Decisions about calls, and what was allowed for good.
+//! Decisions about calls, and grants.
 
 use axum::Json;
 use axum::extract::State;
@@ -23,11 +23,11 @@ pub(super) const USER: &str = "user";
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct DecisionInput {
     decision: DecisionWord,
-    /// How long an acceptance holds; once if left out. A rejection holds once.
+    /// How long an approval holds; `once` if omitted. A denial holds once.
     scope: Option<Scope>,
-    /// To run instead of the proposed ones, if accepted.
+    /// Arguments to run instead of the proposed ones, if approved.
     arguments: Option<EditedArguments>,
-    /// For the agent to read.
+    /// Message to the agent.
     feedback: Option<String>,
 }
 
@@ -38,7 +38,7 @@ enum DecisionWord {
     Rejected,
 }
 
-/// As text, which is kept to the letter, or as the object itself.
+/// Text, which is used unchanged, or a JSON object.
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum EditedArguments {
@@ -80,12 +80,12 @@ pub(super) async fn decide(
     Ok(NoContent)
 }
 
-/// One of the two.
+/// Exactly one of the fields must be present.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ResultInput {
     output: Option<Value>,
-    /// Why it failed, for the agent to read.
+    /// Reason of the failure, for the agent.
     error: Option<String>,
 }
 
@@ -129,7 +129,7 @@ struct GrantObject {
     tool: String,
     /// The exact scope, as the policy compares it.
     covers: String,
-    /// The same in words.
+    /// The scope in words.
     text: String,
     /// Only calls of this agent are covered. Absent if the grant is inactive.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -137,7 +137,7 @@ struct GrantObject {
     /// Only calls in this folder are covered. Absent if the grant is inactive.
     #[serde(skip_serializing_if = "Option::is_none")]
     workspace: Option<String>,
-    /// From an earlier version, which did not note agent and workspace. It allows nothing.
+    /// Grants of an earlier version that did not record agent and workspace. They allow nothing.
     inactive: bool,
     granted_at: Millis,
 }

@@ -1,4 +1,4 @@
-//! Files that go with messages: put first, then named in a message's `attachments`.
+//! Uploaded files: first stored, then named in the `attachments` of a message.
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -13,7 +13,7 @@ use super::error::{HttpError, RequestCode};
 use super::extract::{RawBody, Segment};
 use crate::clock;
 
-/// A file as messages name it.
+/// A file in the form in which messages name it.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct StoredFile {
     blob: String,
@@ -32,8 +32,8 @@ pub(super) async fn put(
     Ok(Created(StoredFile { blob, size }))
 }
 
-/// Pictures may be shown, if they are small and really are what they seem. All else is something to
-/// keep, not to show: what is in it is anybody's guess.
+/// Serves a file. Small files that really are pictures are shown; all others are offered as
+/// downloads, because their content is not trusted.
 pub(super) async fn show(
     State(app): State<App>,
     Segment(hash): Segment,
@@ -52,7 +52,7 @@ pub(super) async fn show(
 
 const PICTURE_MAX: usize = 4 * 1024 * 1024;
 
-/// By what it begins with, whatever anybody says it is.
+/// Detects the type of a picture by its first bytes.
 fn picture_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         _ if bytes.len() > PICTURE_MAX => None,

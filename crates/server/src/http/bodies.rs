@@ -1,5 +1,5 @@
-//! What a page fetches when somebody looks: the whole of a call's text, where it shows only its ends,
-//! and the answer of another session's agent.
+//! Content that a page fetches on demand: complete texts of which it shows only the ends, and
+//! answers of agents in other sessions.
 
 use axum::extract::State;
 use axum::http::header::{
@@ -20,12 +20,12 @@ use super::extract::{Named, NamedAnswer, NamedCall, Params};
 pub(super) struct OutputParams {
     #[serde(default)]
     stream: BodyKind,
-    /// How many bytes to leave out at the beginning; of text only.
+    /// Number of bytes to skip at the beginning; for text only.
     #[serde(default)]
     from: u64,
     #[serde(default)]
     format: Format,
-    /// Text as a file to keep.
+    /// Whether to send text as a download.
     #[serde(default)]
     download: bool,
 }
@@ -35,7 +35,7 @@ pub(super) struct OutputParams {
 enum Format {
     #[default]
     Text,
-    /// As the page shows it, in colour.
+    /// The form in which the page shows it, with colours.
     Html,
 }
 
@@ -68,7 +68,7 @@ pub(super) async fn output(
     Ok(answer_with(text, format, download))
 }
 
-/// A text opened on its own page reaches nothing and runs nothing.
+/// Content policy of a text on a page of its own: it loads nothing and runs nothing.
 const POLICY: &str = "default-src 'none'; sandbox";
 
 fn answer_with(text: String, format: Format, download: bool) -> Response {
@@ -84,16 +84,16 @@ fn answer_with(text: String, format: Format, download: bool) -> Response {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct TextParams {
-    /// The record that the text begins with: a message, or a part of an answer.
+    /// Record with which the text begins: a message, or a part of an answer.
     first: u64,
     #[serde(default)]
     format: Format,
-    /// Text as a file to keep.
+    /// Whether to send text as a download.
     #[serde(default)]
     download: bool,
 }
 
-/// The whole of what somebody said, where a page shows it in part.
+/// Returns the complete text of a message or part that a page shows in part.
 pub(super) async fn text(
     State(app): State<App>,
     Named(session): Named,
@@ -123,10 +123,10 @@ fn no_text(session: &SessionId, first: u64) -> HttpError {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct AnswerParams {
-    /// `text` gives its words as the agent wrote them, mostly Markdown.
+    /// `text` returns the texts as the agent wrote them, usually Markdown.
     #[serde(default = "Format::html")]
     format: Format,
-    /// Only some of its parts: those before the part of this number, counted from 0.
+    /// Return only the parts before the one with this index, counted from 0.
     before: Option<usize>,
     part: Option<AnswerPart>,
 }
@@ -134,11 +134,11 @@ pub(super) struct AnswerParams {
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum AnswerPart {
-    /// Nothing but the questions that its agent asks a person.
+    /// Only requests of the agent for approvals.
     Questions,
 }
 
-/// As it stands within another session's page, parts of it that its own page leaves out, or its source.
+/// Returns an answer as embedded in another session's page, earlier parts of it, or its source.
 pub(super) async fn answer(
     State(app): State<App>,
     NamedAnswer { session, run }: NamedAnswer,
@@ -184,7 +184,7 @@ fn no_answer(session: &SessionId, run: &ResponseId) -> HttpError {
     HttpError::new(RequestCode::MessageNotFound, message)
 }
 
-/// A call's id begins with its run's.
+/// Returns the run of a call, whose id is the prefix of the call's id.
 fn run_of(call: &CallId) -> ResponseId {
     let run = call.as_str().rsplit_once('.').map_or(call.as_str(), |(run, _)| run);
     ResponseId::new(run)

@@ -1,13 +1,14 @@
-//! The door: one layer in front of every route, the upgrade to a WebSocket included.
+//! Authorization: one layer in front of every route, including WebSocket upgrades.
 //!
-//! Agents run commands, so whoever gets in gets the machine. A web page elsewhere can make the
-//! reader's browser send requests here; what it cannot do is choose the `Host`, `Origin` and
-//! `Sec-Fetch-Site` that the browser sends along, nor read the token. So:
+//! Agents run commands, so access to the server is access to the machine. A foreign web page can
+//! make the user's browser send requests here, but it can neither choose the `Host`, `Origin` and
+//! `Sec-Fetch-Site` headers that the browser sends nor read the token. Therefore:
 //!
-//! - the Host must be ours, or a name that somebody pointed here would count as our own page;
-//! - a present Origin must be ours or allowed; without one the browser must not say cross-site;
-//! - changes and the WebSocket need an Origin, unless the token itself comes along;
-//! - a cookie counts for our own page alone: front ends elsewhere bring the token.
+//! - the Host must be a name of this server, which prevents DNS rebinding;
+//! - an Origin must be this server's or an allowed one; without one, the browser must not report
+//!   the request as cross-site;
+//! - changes and the WebSocket require an Origin, unless the request carries the token;
+//! - a cookie counts only for this server's own page; front ends of other origins send the token.
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -30,11 +31,11 @@ use super::sign_in::unreadable_password;
 use super::{App, sign_in, v1};
 use crate::clock;
 
-/// What needs no key: whether we are alive, and files that are the same on every machine, so that the
-/// page to sign in looks as the others do.
+/// Health check. This route and the assets need no key; assets are the same on every machine, and
+/// the sign-in page needs them.
 pub(super) const HEALTH: &str = "/healthz";
 pub(super) const ASSETS: &str = "/assets/";
-/// The one that takes the password instead.
+/// Route that takes the password instead of a key.
 pub(super) const SIGN_IN: &str = "/sign-in";
 const SOCKET: &str = "/ws";
 /// Header of the AI SDK's version 4 stream, which is plain text.
@@ -43,18 +44,18 @@ pub(super) const DATA_STREAM: &str = "x-vercel-ai-data-stream";
 pub(super) struct Door {
     pub(super) keys: Keys,
     pub(super) hosts: Hosts,
-    /// Front ends elsewhere that may read and write with the token.
+    /// Origins of other front ends that may read and write with the token.
     pub(super) allowed_origins: Vec<String>,
 }
 
-/// What becomes of a request.
+/// Decision about a request.
 #[derive(Debug)]
 enum Verdict {
-    /// Granted by this sign-in; `None` for the token and for open routes.
+    /// Granted by this sign-in; `None` for the token and for public routes.
     In(Option<SignInHash>),
-    /// The token is in the address: into a cookie with it, and out of the address.
+    /// The URL contains the token: set a cookie and redirect to the URL without it.
     ToCookie,
-    /// A browser asks whether an allowed front end may send a request.
+    /// CORS preflight request for an allowed front end.
     Preflight,
     Out(HttpError),
 }
@@ -81,12 +82,12 @@ pub(super) async fn door(State(app): State<App>, request: Request, next: Next) -
         Verdict::Out(error) => in_words_of(&parts.uri, error),
     };
     set_headers(response.headers_mut(), foreign);
-    // Not the query: the token may be there.
+    // The query is not logged, because it may contain the token.
     tracing::debug!(%method, path = uri.path(), status = response.status().as_u16(), "answered");
     response
 }
 
-/// A stream of events ends with the right to read it.
+/// Ends an event stream when the key of its request is revoked.
 fn end_stream_with(revocation: Revocation, response: Response) -> Response {
     let media_type = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let is_stream = media_type.is_some_and(|it| it.starts_with(b"text/event-stream"))
@@ -117,7 +118,7 @@ impl Door {
         self.check_key(request)
     }
 
-    /// Where the request comes from, as far as a browser says.
+    /// Checks the source of a request, as far as the browser reports it.
     fn check_source(&self, headers: &HeaderMap) -> Result<(), HttpError> {
         if headers.get_all(HOST).iter().count() > 1 {
             return Err(HttpError::invalid("the request has more than one Host"));
@@ -165,7 +166,7 @@ impl Door {
             return Verdict::Out(HttpError::new(RequestCode::Unauthorized, message));
         }
         let signs_in = uri.path() == SIGN_IN && *method == Method::POST;
-        // A browser sends our cookie along for front ends on other ports of this machine too.
+        // Browsers send the cookie for front ends on other ports of this machine, too.
         let is_ours = is_from_our_page(headers);
         if is_ours && signs_in {
             return Verdict::In(None);
@@ -177,7 +178,7 @@ impl Door {
         Verdict::Out(HttpError::new(RequestCode::Unauthorized, how_to_get_in(request)))
     }
 
-    /// The origin of an allowed front end, if the request comes from one.
+    /// Returns the origin of an allowed front end, if the request comes from one.
     fn foreign_origin(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let origin = headers.get(ORIGIN)?;
         self.allowed_origins.iter().any(|it| origin == it.as_str()).then(|| origin.clone())
@@ -207,7 +208,7 @@ async fn to_cookie(app: &App, uri: &Uri) -> Response {
             let headers = [(LOCATION, without_token(uri)), (SET_COOKIE, cookie)];
             (StatusCode::SEE_OTHER, headers).into_response()
         }
-        // The password was changed in this moment: the same address signs in with the new secrets.
+        // The password was changed during this request: the same URL signs in with the new secrets.
         Ok(None) => (StatusCode::SEE_OTHER, [(LOCATION, uri.to_string())]).into_response(),
         Err(error) => PageError::from(error).into_response(),
     }
@@ -218,18 +219,20 @@ async fn sign_in_by_token(app: &App) -> Result<Option<String>, HttpError> {
     Ok(app.door.keys.sign_in(&secrets, clock::now()).await?)
 }
 
-/// Front ends elsewhere use the token, never a cookie, so credentials are not offered.
+/// Answers a CORS preflight. Front ends of other origins use the token, so credentials are not
+/// offered.
 fn preflight() -> Response {
     let headers = [
         (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PATCH, DELETE"),
-        // Clients of others send many of their own. The star does not stand for the token.
+        // Clients of other vendors send many headers of their own. The wildcard does not cover
+        // `authorization`.
         (ACCESS_CONTROL_ALLOW_HEADERS, "authorization, *"),
         (ACCESS_CONTROL_MAX_AGE, "600"),
     ];
     (StatusCode::NO_CONTENT, headers).into_response()
 }
 
-/// Whatever is served is taken for what it says it is, and runs nothing; pages say more themselves.
+/// Sets security headers: no type sniffing and no scripts. Pages set further ones.
 fn set_headers(headers: &mut HeaderMap, foreign: Option<HeaderValue>) {
     let defaults = [
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -251,24 +254,26 @@ fn set_headers(headers: &mut HeaderMap, foreign: Option<HeaderValue>) {
     }
 }
 
-/// The page's own origin: same host, same port. Who has our port cannot be somebody else.
+/// Returns whether an Origin is this server's own page: same host and port.
 fn is_same(origin: &str, host: &str) -> bool {
     let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     authority.is_some_and(|it| it.eq_ignore_ascii_case(host))
 }
 
-/// As far as a browser says; links and addresses that are typed have no Origin.
+/// Returns whether the browser reports that the request comes from this server's page or was typed
+/// as an address.
 fn is_from_our_page(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).map(|it: &HeaderValue| it.to_str().unwrap_or_default());
     text(ORIGIN).is_none_or(|origin| is_same(origin, text(HOST).unwrap_or_default()))
 }
 
-/// Who is refused reads it.
+/// Returns whether a refusal should be a page for a person.
 fn is_for_person(request: &Parts) -> bool {
     is_page(&request.uri) || wants_page(request)
 }
 
-/// A person has typed an address, or followed a link. Under `/v1` there are programs alone.
+/// Returns whether a person has typed the address or followed a link. Routes under `/v1` serve
+/// programs only.
 pub(super) fn wants_page(request: &Parts) -> bool {
     let accept = request.headers.get(ACCEPT).and_then(|it| it.to_str().ok());
     request.method == Method::GET
@@ -288,7 +293,7 @@ fn without_token(uri: &Uri) -> String {
     let query = uri.query().unwrap_or_default().split('&');
     let kept: Vec<&str> =
         query.filter(|pair| !pair.is_empty() && !pair.starts_with("token=")).collect();
-    // A path of two slashes would lead to another host.
+    // A path with two leading slashes would lead to another host.
     let path = format!("/{}", uri.path().trim_start_matches('/'));
     if kept.is_empty() { path } else { format!("{path}?{}", kept.join("&")) }
 }

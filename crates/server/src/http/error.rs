@@ -1,8 +1,8 @@
-//! Errors at the edge: one shape, `{"error": {"code", "message"}}`, made in one place. Clients of others
-//! get the same in their own words.
+//! Errors of requests: one shape, `{"error": {"code", "message"}}`, built in one place.
+//! Compatibility APIs translate it to their own formats.
 //!
-//! The codes are one closed list with their statuses; `docs/errors.md` is made from it. Where the
-//! log's own list has the same word, it means the same.
+//! The codes are one closed list with their statuses; `docs/errors.md` is generated from it. A code
+//! that also exists for errors in logs has the same meaning.
 
 use axum::Json;
 use axum::extract::Request;
@@ -21,14 +21,14 @@ use session::Refused;
 
 macro_rules! request_codes {
     ($($name:ident $code:literal $status:ident $meaning:literal)*) => {
-        /// Why a request was refused.
+        /// Reason why a request was refused.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
         pub(crate) enum RequestCode {
             $(#[doc = $meaning] #[serde(rename = $code)] $name,)*
         }
 
         impl RequestCode {
-            /// In the order of the documentation.
+            /// All codes, in the order of the documentation.
             #[cfg(test)]
             pub(super) const ALL: &[Self] = &[$(Self::$name),*];
 
@@ -86,19 +86,19 @@ request_codes! {
 pub(crate) struct HttpError {
     pub(super) code: RequestCode,
     pub(super) message: String,
-    /// The field that is to blame, for clients that have a place for its name.
+    /// Name of the invalid field, for formats that report it.
     pub(super) param: Option<String>,
     decided: Option<Box<Decided>>,
 }
 
-/// Who was faster, and when.
+/// The decision that came first, and its time.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct Decided {
     by: String,
     at: Millis,
 }
 
-/// How a refusal looks.
+/// JSON of an error.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Error")]
 pub(super) struct ErrorBody {
@@ -108,7 +108,7 @@ pub(super) struct ErrorBody {
 #[derive(Serialize, JsonSchema)]
 struct ErrorDetails {
     code: RequestCode,
-    /// What happened and what to do, for a person.
+    /// The problem and its solution, for people.
     message: String,
     #[serde(flatten)]
     decided: Option<Decided>,
@@ -119,7 +119,7 @@ impl HttpError {
         Self { code, message: message.into(), param: None, decided: None }
     }
 
-    /// Names the field that is to blame.
+    /// Names the invalid field.
     pub(super) fn about(self, param: impl Into<String>) -> Self {
         Self { param: Some(param.into()), ..self }
     }
@@ -133,14 +133,14 @@ impl HttpError {
         Self::new(RequestCode::SessionNotFound, message)
     }
 
-    /// For a page of its own: the message stands in no other sentence there.
+    /// Returns the message as a sentence for a page of its own.
     pub(super) fn sentence(&self) -> String {
         let mut letters = self.message.trim_end_matches('.').chars();
         let first = letters.next().into_iter().flat_map(char::to_uppercase);
         first.chain(letters).chain(['.']).collect()
     }
 
-    /// Worth trying again later without a change.
+    /// Returns whether the same request may succeed later.
     pub(super) fn retryable(&self) -> bool {
         let status = self.code.status();
         let is_final = matches!(
@@ -199,7 +199,7 @@ impl From<store::Error> for HttpError {
     fn from(error: store::Error) -> Self {
         tracing::error!(%error, "cannot read the log");
         let message = match &error {
-            // It names the file and says what to do.
+            // The message names the file and the solution.
             store::Error::Corrupt { .. } => error.to_string(),
             _ => "the log cannot be read; the server's own log says why".to_owned(),
         };
@@ -207,7 +207,7 @@ impl From<store::Error> for HttpError {
     }
 }
 
-/// A refusal for a person, where a page was asked for.
+/// An error that is shown as a page.
 pub(super) struct PageError(pub(super) HttpError);
 
 impl<E: Into<HttpError>> From<E> for PageError {
@@ -249,7 +249,7 @@ pub(super) async fn no_such_method(uri: Uri) -> Response {
     in_words_of(&uri, HttpError::new(RequestCode::MethodNotAllowed, message))
 }
 
-/// For whoever sent something to that address.
+/// Returns an error in the format of the API at that address.
 pub(super) fn in_words_of(uri: &Uri, error: HttpError) -> Response {
     if v1::is_asked(uri) {
         V1Error::from(error).into_response()

@@ -1,4 +1,5 @@
-//! What handlers take from a request, refused in our words, and described by itself.
+//! Extractors for handlers: they return errors of [`HttpError`] and describe themselves for
+//! OpenAPI.
 
 use std::time::Duration;
 
@@ -17,14 +18,14 @@ use super::error::{HttpError, RequestCode};
 use super::openapi::{Operation, Takes};
 use super::{App, BODY_MAX, FILE_MAX};
 
-/// A body must have come by then.
+/// Time limit for receiving a body.
 const BODY_WITHIN: Duration = Duration::from_secs(30);
-/// How much of a body that is too large is read before its client is cut off.
+/// Number of bytes of an oversized body that are discarded before the connection is closed.
 const DISCARDED_MAX: usize = 4 * FILE_MAX;
-/// How long nothing may come of it.
+/// Maximum pause of a client while an oversized body is discarded.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
-/// A JSON body, refused in our words.
+/// A JSON body.
 pub(super) struct Input<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Input<T> {
@@ -37,7 +38,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Input<T> {
     }
 }
 
-/// Reads a JSON object. By itself serde would also take a list of the fields' values.
+/// Parses a JSON object. serde alone would also accept a list of the fields' values.
 pub(super) fn parse_object<T: DeserializeOwned>(json: &[u8]) -> Result<T, String> {
     match json.trim_ascii_start().first() {
         None => Err("it is empty, and should be a JSON object".to_owned()),
@@ -50,7 +51,7 @@ pub(super) fn parse_object<T: DeserializeOwned>(json: &[u8]) -> Result<T, String
     }
 }
 
-/// A file that goes with a message.
+/// A file for a message.
 pub(super) struct RawBody(pub(super) Bytes);
 
 impl<S: Send + Sync> FromRequest<S> for RawBody {
@@ -61,7 +62,7 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
     }
 }
 
-/// A file, which may be larger than other bodies.
+/// A file to import, which may be larger than other bodies.
 pub(super) struct FileBody(pub(super) Bytes);
 
 impl<S: Send + Sync> FromRequest<S> for FileBody {
@@ -72,7 +73,7 @@ impl<S: Send + Sync> FromRequest<S> for FileBody {
     }
 }
 
-/// The `password` of a form; empty if it has none.
+/// The `password` field of a form; empty if it is missing.
 pub(super) struct Password(pub(super) String);
 
 impl<S: Send + Sync> FromRequest<S> for Password {
@@ -86,7 +87,7 @@ impl<S: Send + Sync> FromRequest<S> for Password {
     }
 }
 
-/// How much may come, and what its sender calls it.
+/// Maximum size of a body, and the noun for it in messages.
 #[derive(Clone, Copy)]
 struct Limit {
     what: &'static str,
@@ -105,7 +106,7 @@ async fn read_body(request: Request, limit: Limit) -> Result<Bytes, HttpError> {
     let announced = request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok());
     let announced = announced.and_then(|it| it.parse().ok());
     let is_too_large = announced.is_some_and(|it: u64| it > limit.bytes as u64);
-    // A client that waits to be told to go on need not send it at all.
+    // A client that waits for `100 Continue` has not sent the body.
     let waits = request.headers().contains_key(EXPECT);
     let mut pieces = request.into_body().into_data_stream();
     let read = match is_too_large {
@@ -136,8 +137,8 @@ async fn collect(pieces: &mut BodyDataStream, limit: Limit) -> Result<Bytes, Htt
     Ok(kept.into())
 }
 
-/// Reads what is left of a body that is refused, as long as it keeps coming and for a limited time: most clients
-/// look for an answer only when they have sent everything.
+/// Discards the rest of an oversized body, within limits of size and time: most clients read the
+/// response only after they have sent everything.
 async fn discard(pieces: &mut BodyDataStream) {
     let read = async {
         let mut size = 0;
@@ -151,7 +152,7 @@ async fn discard(pieces: &mut BodyDataStream) {
     let _ = tokio::time::timeout(BODY_WITHIN, read).await;
 }
 
-/// Query parameters, refused in our words.
+/// Query parameters.
 pub(super) struct Params<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
@@ -163,7 +164,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
     }
 }
 
-/// The part of the path that its route leaves open.
+/// The variable segment of the path.
 pub(super) struct Segment(pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Segment {
@@ -175,7 +176,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Segment {
     }
 }
 
-/// The session that a path names. One that cannot exist is refused here.
+/// The session in the path. Invalid ids are refused.
 pub(super) struct Named(pub(super) SessionId);
 
 impl<S: Send + Sync> FromRequestParts<S> for Named {
@@ -187,7 +188,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
     }
 }
 
-/// A call of a session, by the names in a path.
+/// The session and the call in the path.
 pub(super) struct NamedCall {
     pub(super) session: SessionId,
     pub(super) call: CallId,
@@ -204,7 +205,7 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedCall {
     }
 }
 
-/// A message of a session, by the names in a path.
+/// The session and the message in the path.
 pub(super) struct NamedMessage {
     pub(super) session: SessionId,
     pub(super) message: MessageId,
@@ -221,7 +222,7 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedMessage {
     }
 }
 
-/// A grant of a session, by the names in a path.
+/// The session and the grant in the path.
 pub(super) struct NamedGrant {
     pub(super) session: SessionId,
     pub(super) grant: String,
@@ -236,7 +237,7 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedGrant {
     }
 }
 
-/// An answer of a session, by the names in a path.
+/// The session and the answer in the path.
 pub(super) struct NamedAnswer {
     pub(super) session: SessionId,
     pub(super) run: ResponseId,
@@ -334,7 +335,7 @@ impl Takes for NamedAnswer {
     }
 }
 
-/// Whatever looks something up may find that it cannot be read.
+/// Every handler that reads the state may fail to read the store.
 impl Takes for State<App> {
     fn describe(operation: &mut Operation<'_>) {
         operation.refuses(&[RequestCode::InternalError]);

@@ -1,5 +1,4 @@
-//! A session's records for whoever looks into them: the log from any number on, then live, without a
-//! gap and without end.
+//! A stream of a session's records: the log from any number on, then live, without a gap.
 
 use std::collections::VecDeque;
 
@@ -13,21 +12,21 @@ use super::App;
 use super::error::{HttpError, RequestCode};
 use crate::live::News;
 
-/// Records that are read from the log at a time.
+/// Number of records that are read from the log in one query.
 const PAGE: usize = 500;
 
 pub(super) struct Feed {
     app: App,
     session: SessionId,
-    /// The last number that was given.
+    /// Number of the last record that was returned.
     seen: Seq,
-    /// Subscribed before anything is read.
+    /// Live records. Subscribed before the log is read.
     live: Receiver<News>,
     is_behind: bool,
     read: VecDeque<Record>,
 }
 
-/// Why nothing more comes.
+/// Reason why the stream ends.
 #[derive(Debug, Error)]
 pub(super) enum Lost {
     #[error("The session was deleted.")]
@@ -47,13 +46,13 @@ impl From<Lost> for HttpError {
 }
 
 impl Feed {
-    /// What comes after that number.
+    /// Starts a stream of the records after that number.
     pub(super) fn after(app: App, session: SessionId, seen: Seq) -> Self {
         let live = app.shared.hub.watch(&session);
         Self { app, session, seen, live, is_behind: true, read: VecDeque::new() }
     }
 
-    /// Everything that the log has by now.
+    /// Returns all further records that are in the log now.
     pub(super) async fn catch_up(&mut self) -> Result<Vec<Record>, Lost> {
         let mut records = Vec::from(std::mem::take(&mut self.read));
         while self.is_behind {
@@ -63,7 +62,7 @@ impl Feed {
         Ok(records)
     }
 
-    /// May be dropped while it waits.
+    /// Returns the next record. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<Record, Lost> {
         loop {
             if let Some(record) = self.read.pop_front() {

@@ -1,4 +1,4 @@
-//! What is said over the WebSocket, in both directions.
+//! WebSocket frames in both directions.
 
 use axum::extract::ws::Utf8Bytes;
 use render::{Op, Settings};
@@ -11,33 +11,33 @@ use super::error::{HttpError, RequestCode};
 use super::sessions::SessionObject;
 use session::MessageState;
 
-/// What a client may say.
+/// A command of a client.
 #[derive(Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(super) enum ClientFrame {
     Subscribe {
         session_id: Option<String>,
-        /// The list of sessions instead of one.
+        /// Subscribe to the list of sessions instead of one session.
         #[serde(default)]
         sessions: bool,
-        /// The last number that the client has.
+        /// Number of the last record that the client has.
         #[serde(default)]
         after: u64,
-        /// Every record, also those that others cover.
+        /// Include every record, also those that later records cover.
         #[serde(default)]
         deltas: Flag,
-        /// How to be told: with the records, or with what they change on the page.
+        /// Whether to receive records, or patches of the page.
         #[serde(default)]
         view: ViewKind,
-        /// Of the list, as a page: those that were put away.
+        /// For the list as a page: show archived sessions.
         #[serde(default)]
         archived: bool,
-        /// Of the list, as a page: how many sessions.
+        /// For the list as a page: number of sessions.
         limit: Option<usize>,
-        /// `data-version` of the list that the page shows: while it is current, no patch is sent.
+        /// `data-version` of the list on the page. No patch is sent while it is current.
         version: Option<String>,
     },
-    /// Without a session: the list.
+    /// Unsubscribe from a session, or from the list if no session is given.
     Unsubscribe {
         session_id: Option<String>,
     },
@@ -52,23 +52,23 @@ pub(super) enum ClientFrame {
     },
     CancelOutput {
         session_id: String,
-        /// Refuse while the run waits for a person's decision.
+        /// Refuse while the run waits for an approval.
         #[serde(default)]
         unless_asking: bool,
     },
-    /// Decides about a call that waits for it.
+    /// Approve or deny a waiting call.
     ApproveTool {
         session_id: String,
         call_id: CallId,
         #[serde(flatten)]
         decision: DecisionInput,
     },
-    /// Takes back what a decision about a call allowed for more than once.
+    /// Undo an approval that covers more than one call.
     UndoApproval {
         session_id: String,
         call_id: CallId,
     },
-    /// Takes back a grant of the session.
+    /// Revoke a grant of the session.
     RevokeGrant {
         session_id: String,
         grant_id: String,
@@ -79,43 +79,43 @@ pub(super) enum ClientFrame {
     Retry {
         session_id: String,
     },
-    /// Says an earlier message again in other words; what followed it is put aside.
+    /// Replace an earlier message; the messages after it are superseded.
     EditMessage {
         session_id: String,
         message_id: MessageId,
         text: String,
         client_id: Option<ClientId>,
-        /// All that the message is to have; those it had are not kept by themselves.
+        /// All attachments of the new message; earlier ones are not kept automatically.
         #[serde(default)]
         attachments: Vec<Attachment>,
     },
-    /// Says a message that waits for its turn in other words.
+    /// Change the text of a queued message.
     EditQueued {
         session_id: String,
         message_id: MessageId,
         text: String,
     },
-    /// Puts a message that waits to that place, from 0.
+    /// Move a queued message to this position, counted from 0.
     MoveQueued {
         session_id: String,
         message_id: MessageId,
         position: u32,
     },
-    /// Takes back a message that waits for its turn.
+    /// Remove a queued message.
     DropQueued {
         session_id: String,
         message_id: MessageId,
     },
-    /// Hands a message that waits to the run that is active.
+    /// Steer the active run with a queued message.
     SteerQueued {
         session_id: String,
         message_id: MessageId,
     },
-    /// Lets start what a stop has held.
+    /// Release the held queue.
     ReleaseQueue {
         session_id: String,
     },
-    /// Takes back every message that waits.
+    /// Clear the queue.
     ClearQueue {
         session_id: String,
     },
@@ -146,11 +146,11 @@ impl Flag {
     }
 }
 
-/// What the server says, apart from the records themselves.
+/// A frame of the server other than a record.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(super) enum Notice {
-    /// Comes before the first record.
+    /// Sent before the first record.
     Subscribed {
         session_id: SessionId,
         head: Seq,
@@ -159,15 +159,15 @@ pub(super) enum Notice {
     SubscribedToList {
         sessions: bool,
     },
-    /// All that the log had is sent; what follows has just happened.
+    /// All records of the log have been sent; the following ones are live.
     CaughtUp {
         session_id: SessionId,
         seq: Seq,
     },
-    /// What changes on the page of a session, or in its list of sessions. Each op is `["put", id,
+    /// Changes to the page of a session, or to the list of sessions. Each op is `["put", id,
     /// html]`, `["add", parentId, html]`, `["before", nextId, html]`, `["move", id, nextId or null]`,
-    /// `["text", id, string]`, `["attr", id, name, value]` or `["drop", id]`; one on an absent id is
-    /// to be ignored.
+    /// `["text", id, string]`, `["attr", id, name, value]` or `["drop", id]`. Ignore ops
+    /// on absent ids.
     Patch {
         #[serde(skip_serializing_if = "Option::is_none")]
         session_id: Option<SessionId>,
@@ -178,15 +178,15 @@ pub(super) enum Notice {
         #[schemars(with = "Vec<Vec<Option<String>>>")]
         ops: Vec<Op>,
     },
-    /// The page is too old to be patched: load it again.
+    /// The page is too old to be patched and has to reload.
     Reload {
         session_id: SessionId,
     },
-    /// The page settings, changed by this page or another one.
+    /// Page settings, changed by this page or another one.
     Settings {
         settings: Settings,
     },
-    /// A line of the list has changed.
+    /// A changed line of the session list.
     Session(SessionObject),
     SessionDeleted {
         id: SessionId,
@@ -201,7 +201,7 @@ pub(super) enum Notice {
         session_id: Option<String>,
         code: RequestCode,
         message: String,
-        /// Worth trying again later without a change.
+        /// Whether the same command may succeed later.
         retryable: bool,
     },
     Pong {},
@@ -218,7 +218,7 @@ impl Notice {
     }
 }
 
-/// Whatever the server says. Only described: records are on the wire as they are in the log.
+/// A frame of the server, for the description only: records are sent as they are in the log.
 pub(super) struct ServerFrame;
 
 impl JsonSchema for ServerFrame {

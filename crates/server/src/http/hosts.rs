@@ -1,15 +1,15 @@
-//! The names by which this server may be called.
+//! Host names under which this server may be addressed.
 //!
-//! A name that somebody else controls could point here (DNS rebinding), and a browser would take
-//! pages under that name and ours for the same site. An address cannot be pointed elsewhere.
+//! DNS rebinding points a name of an attacker to this server, and a browser then treats pages of
+//! that name and of this server as one site. IP addresses cannot be pointed elsewhere.
 
 use std::net::{IpAddr, SocketAddr};
 
 pub(super) struct Hosts {
     listen: SocketAddr,
-    /// Host and port of the address that a proxy in front of us is reached by.
+    /// Host and port of the proxy in front of the server.
     public: Option<String>,
-    /// How it is reached there: `http` or `https`.
+    /// Scheme of the proxy: `http` or `https`.
     public_scheme: String,
 }
 
@@ -22,7 +22,7 @@ impl Hosts {
         Self { listen, public, public_scheme }
     }
 
-    /// The whole address of a path, for somebody who calls us that.
+    /// Returns the absolute URL of a path for a client that uses this host.
     pub(super) fn address(&self, host: &str, path: &str) -> String {
         let scheme = if self.is_public(host) { &self.public_scheme } else { "http" };
         format!("{scheme}://{host}{path}")
@@ -53,7 +53,7 @@ impl Hosts {
     }
 }
 
-/// Name and port; browsers leave port 80 out.
+/// Splits name and port. Browsers omit port 80.
 fn split(host: &str) -> Option<(&str, u16)> {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => Some((name, port.parse().ok()?)),
@@ -63,7 +63,7 @@ fn split(host: &str) -> Option<(&str, u16)> {
 
 #[cfg(test)]
 mod tests {
-    //! Who may call us what.
+    //! Accepted and refused host names.
 
     use super::Hosts;
 

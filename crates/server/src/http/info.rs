@@ -1,4 +1,4 @@
-//! What there is: agents, tools, MCP servers, and whether the server is alive.
+//! Agents, tools, MCP servers, and the health check.
 
 use axum::Json;
 use axum::extract::State;
@@ -13,7 +13,7 @@ use super::error::{HttpError, RequestCode};
 use crate::agents::AgentInfo;
 
 pub(super) async fn healthz(State(app): State<App>) -> Result<Response, HttpError> {
-    // This route needs no key, so it does not name the folder.
+    // This route is public, so it does not name the folder.
     let lost =
         "the data folder was removed or replaced, so nothing can be stored; the log says more";
     match app.store().check_files() {
@@ -36,7 +36,7 @@ pub(super) struct ToolList {
     tools: Vec<ToolSpec>,
 }
 
-/// Those of MCP servers as far as they are known now.
+/// Lists the tools. Those of MCP servers are included as far as they are known now.
 pub(super) async fn tools(State(app): State<App>) -> Json<ToolList> {
     Json(ToolList { tools: app.shared.tools.specs() })
 }

@@ -1,11 +1,12 @@
-//! What opens the door: the token, or a cookie that somebody got for it or for the password.
+//! Keys of the server: the access token, and sign-in cookies that were given for it or for the
+//! password.
 //!
-//! A cookie's value is random and means nothing by itself. The store keeps a hash of it, so that a
-//! sign-in survives a restart and signing out really ends it.
+//! A cookie's value is random. The store keeps its hash, so a sign-in survives a restart, and
+//! signing out ends it on the server.
 //!
-//! Sign-ins are bound to the token and the password that there were when they were made: the store keeps a
-//! fingerprint of both, and when either is another, also because of a change while the server was off, all
-//! sign-ins end. What is open by then ends with them ([`Revocation`]).
+//! Sign-ins are bound to the token and the password at the time they were made: the store keeps a
+//! fingerprint of both. When either changes, even while the server was off, all sign-ins end, and
+//! open connections that use them end too ([`Revocation`]).
 
 use std::collections::HashMap;
 use std::io;
@@ -23,48 +24,49 @@ use transcript::Millis;
 use super::door::Door;
 use crate::{clock, password};
 
-/// How long a browser stays signed in, in days.
+/// Lifetime of a sign-in, in days.
 const SIGNED_IN_DAYS: u32 = 365;
 const DAY_MS: i64 = 86_400_000;
-/// The setting that holds the fingerprint.
+/// Setting that holds the fingerprint.
 const SECRETS: &str = "sign_in_secrets";
-/// How often the server looks whether the password has been changed.
+/// Interval of checks for a changed password.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The hash of a cookie.
+/// Hash of a cookie.
 pub(super) type SignInHash = [u8; 32];
 
 pub(super) struct Keys {
     token: String,
     cookie_name: String,
-    /// Whether browsers reach us by https alone.
+    /// Whether browsers reach the server by https only.
     is_secure: bool,
     store: Store,
-    /// Where the password is.
+    /// Folder of the password file.
     data: PathBuf,
-    /// Hashes of the cookies, and since when they are good. Held for a look-up, never across an await.
+    /// Hashes of the cookies and the times of the sign-ins. Locked for a look-up, never across an
+    /// await.
     sign_ins: RwLock<HashMap<SignInHash, Millis>>,
-    /// The fingerprint of the secrets that the sign-ins were made with.
+    /// Fingerprint of the secrets for which the sign-ins were made.
     secrets: RwLock<Option<String>>,
-    /// One change of the secrets at a time.
+    /// Serialises changes of the secrets.
     changing: tokio::sync::Mutex<()>,
     revoked: watch::Sender<Revoked>,
 }
 
 /// The token and the password at one moment.
 pub(super) struct Secrets {
-    /// None if no password is set.
+    /// `None` if no password is set.
     pub(super) password_hash: Option<String>,
     /// Hash of the token and the password hash.
     fingerprint: String,
 }
 
-/// Counts what was taken back.
+/// Numbers of revocations.
 #[derive(Clone, Copy, Default)]
 struct Revoked {
-    /// Sign-ins that ended alone.
+    /// Number of sign-ins that were ended individually.
     some: u64,
-    /// Times that all of them ended.
+    /// Number of times that all sign-ins were ended.
     all: u64,
 }
 
@@ -80,7 +82,7 @@ impl Keys {
         let secrets = store.setting(SECRETS).await?;
         let keys = Self {
             token,
-            // Cookies know no ports: two servers on one machine must not share one.
+            // Cookies ignore ports: two servers on one machine must not share one.
             cookie_name: format!("callboard_{port}"),
             is_secure,
             data,
@@ -90,7 +92,8 @@ impl Keys {
             revoked: watch::Sender::default(),
             store,
         };
-        // Without sign-ins there is nothing to end, and nothing is written before the first one is made.
+        // Without sign-ins there is nothing to end, and the fingerprint is written with the first
+        // one.
         if keys.sign_ins.read().unwrap_or_else(PoisonError::into_inner).is_empty() {
             let fingerprint = keys.fingerprint().ok();
             *keys.secrets.write().unwrap_or_else(PoisonError::into_inner) = fingerprint;
@@ -99,7 +102,7 @@ impl Keys {
     }
 
     pub(super) fn is_token(&self, given: &str) -> bool {
-        // Takes the same time whichever letter is wrong.
+        // Constant-time comparison.
         given.as_bytes().ct_eq(self.token.as_bytes()).into()
     }
 
@@ -108,7 +111,7 @@ impl Keys {
         value.and_then(|it| it.strip_prefix("Bearer ")).is_some_and(|it| self.is_token(it))
     }
 
-    /// The valid sign-in that the request has. A hash is looked up, so the time it takes says nothing about
+    /// Returns the valid sign-in of a request. A hash is looked up, so timing reveals nothing about
     /// the value.
     pub(super) fn sign_in_of(&self, headers: &HeaderMap, now: Millis) -> Option<SignInHash> {
         let hash = self.cookies(headers).map(hash).find(|it| self.is_good(it, now))?;
@@ -120,8 +123,8 @@ impl Keys {
         sign_ins.get(hash).is_some_and(|since| *since > oldest_sign_in(now))
     }
 
-    /// Makes a sign-in and returns the header that tells the browser. `None` if the secrets are no longer
-    /// those that were `checked`: the caller has shown one that does not count any more.
+    /// Creates a sign-in and returns the header that sets the cookie. `None` if the secrets have
+    /// changed since they were `checked`: the client has shown an outdated one.
     pub(super) async fn sign_in(
         &self,
         checked: &Secrets,
@@ -140,7 +143,7 @@ impl Keys {
         Ok(Some(self.set_cookie(&value, u64::from(SIGNED_IN_DAYS) * 86_400)))
     }
 
-    /// The secrets as they are now. To be read before a key is checked against them.
+    /// Returns the current secrets. Read them before a key is checked against them.
     pub(super) fn read_secrets(&self) -> io::Result<Secrets> {
         let password_hash = password::stored_hash(&self.data)?;
         let mut hasher = blake3::Hasher::new_derive_key("callboard sign-in secrets");
@@ -151,7 +154,7 @@ impl Keys {
         Ok(Secrets { password_hash, fingerprint })
     }
 
-    /// Ends the sign-ins that the request has, and tells the browser to forget them.
+    /// Ends the sign-ins of the request, and returns the header that deletes the cookie.
     pub(super) async fn sign_out(&self, headers: &HeaderMap) -> Result<String, AppendError> {
         let hashes: Vec<SignInHash> = self.cookies(headers).map(hash).collect();
         for hash in hashes {
@@ -162,17 +165,17 @@ impl Keys {
         Ok(self.forget_cookie())
     }
 
-    /// Ends all sign-ins, and whatever is open.
+    /// Ends all sign-ins and the connections that use them.
     pub(super) async fn sign_out_everywhere(&self) -> Result<(), AppendError> {
         self.sign_ins.write().unwrap_or_else(PoisonError::into_inner).clear();
         self.revoked.send_modify(|it| it.all += 1);
         self.store.remove_sign_ins_before(Millis(i64::MAX)).await
     }
 
-    /// Ends all sign-ins if they were made with another token or another password.
+    /// Ends all sign-ins if they were made for another token or password.
     async fn end_outdated(&self) -> Result<(), AppendError> {
         let _one_at_a_time = self.changing.lock().await;
-        // Not being able to read the password, for lack of file handles say, is no change of it.
+        // A password file that cannot be read, for example for lack of file handles, is no change.
         let Ok(fingerprint) = self.fingerprint() else { return Ok(()) };
         if self.is_current(&fingerprint) {
             return Ok(());
@@ -189,7 +192,7 @@ impl Keys {
         }
     }
 
-    /// Whether the sign-ins were made with the secrets of this fingerprint.
+    /// Returns whether the sign-ins were made for the secrets of this fingerprint.
     fn is_current(&self, fingerprint: &str) -> bool {
         let secrets = self.secrets.read().unwrap_or_else(PoisonError::into_inner);
         secrets.as_deref() == Some(fingerprint)
@@ -199,7 +202,7 @@ impl Keys {
         Ok(self.read_secrets()?.fingerprint)
     }
 
-    /// The header that tells a browser to forget its sign-in.
+    /// Returns the header that deletes the cookie.
     pub(super) fn forget_cookie(&self) -> String {
         self.set_cookie("", 0)
     }
@@ -219,19 +222,19 @@ impl Keys {
     }
 }
 
-/// The end of the right by which a request was let in.
+/// Notification that the key of a request is revoked.
 #[derive(Clone)]
 pub(super) struct Revocation {
     door: Arc<Door>,
-    /// None where it was the token.
+    /// `None` if the request used the token.
     sign_in: Option<SignInHash>,
     changes: watch::Receiver<Revoked>,
-    /// As it was before the request was let in.
+    /// Value of the counter before the request was authorized.
     all_before: u64,
 }
 
 impl Revocation {
-    /// To be made before the key is looked at, so that nothing is missed.
+    /// Subscribes to revocations. Call this before the key is checked, so that none is missed.
     pub(super) fn new(door: &Arc<Door>) -> Self {
         let changes = door.keys.revoked.subscribe();
         let all_before = changes.borrow().all;
@@ -242,7 +245,7 @@ impl Revocation {
         Self { sign_in, ..self }
     }
 
-    /// Completes when everybody is signed out, or this sign-in is.
+    /// Completes when this sign-in or all sign-ins have ended.
     pub(super) async fn wait(mut self) {
         loop {
             let all = self.changes.borrow_and_update().all;
@@ -257,7 +260,7 @@ impl Revocation {
     }
 }
 
-/// Notices a password that was changed by another process, until the server stops.
+/// Checks until the server stops whether another process has changed the password.
 pub(super) async fn watch_secrets(door: Arc<Door>, mut stopping: watch::Receiver<bool>) {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     loop {
@@ -269,7 +272,7 @@ pub(super) async fn watch_secrets(door: Arc<Door>, mut stopping: watch::Receiver
     }
 }
 
-/// What is older is not good any more.
+/// Returns the time before which sign-ins have expired.
 pub(crate) fn oldest_sign_in(now: Millis) -> Millis {
     Millis(now.0 - i64::from(SIGNED_IN_DAYS) * DAY_MS)
 }

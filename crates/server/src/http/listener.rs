@@ -1,4 +1,4 @@
-//! Connections: how they are accepted, what they may cost, and how they end.
+//! Connections: accepting, limits and shutdown.
 
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -14,20 +14,20 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tower::Service;
 
-/// A request's headers must have come by then.
+/// Time limit for receiving the headers of a request.
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
-/// And be no larger than this, all together.
+/// Maximum size of all headers together.
 const HEADERS_MAX: usize = 64 * 1024;
-/// What the system holds for a connection that does not read, before we notice; it takes twice
-/// what it is told. Without a bound it would hold several megabytes for each.
+/// Size of the send buffer; the system allocates twice this. It bounds the memory for a connection
+/// that does not read, which would otherwise be several megabytes.
 const SEND_BUFFER: usize = 512 * 1024;
-/// How long connections may take to end when the server stops.
+/// Time that connections have to end when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
-/// When no more connections can be had, for instance because too many files are open.
+/// Pause after a connection could not be accepted, for example for lack of file handles.
 const BREATHER: Duration = Duration::from_millis(50);
 
-/// Serves until `stopping` changes, then lets what is under way finish. `all_gone` ends when the
-/// last connection, WebSockets included, has let go of its side.
+/// Serves until `stopping` changes, then lets requests in progress finish. `all_gone` completes
+/// when the last connection, including WebSockets, has dropped its sender.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
@@ -54,7 +54,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// How a connection ends is the client's affair: errors are not ours to report.
+/// Serves a connection. Its errors are the client's and are not logged.
 async fn connect(
     stream: TcpStream,
     peer: SocketAddr,

@@ -1,4 +1,4 @@
-//! Pages that are open: what changes on them, as patches.
+//! WebSocket subscriptions of pages, which receive patches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use crate::export::page_settings;
 use crate::live::ListChange;
 use crate::views::{Joined, Shown};
 
-/// The list is drawn no more often: many sessions may be at work at once.
+/// Minimum time between two patches of the list, because many sessions may change together.
 const LIST_EVERY: Duration = Duration::from_millis(100);
 
-/// A page of one session.
+/// Subscription of a page to one session.
 pub(super) struct Look {
     pub(super) app: App,
     pub(super) session: SessionId,
@@ -29,7 +29,7 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// Ends when the connection does, when the page has to load itself again, or with the session.
+    /// Sends patches until the connection ends, the page has to reload, or the session is deleted.
     pub(super) async fn run(self, seen: Seq) {
         let joined = match self.app.views.join(&self.session, seen).await {
             Ok(joined) => joined,
@@ -66,10 +66,11 @@ impl Look {
     }
 }
 
-/// Sends a page the changes of its list of sessions, and of the settings, since every page has the list.
+/// Sends a page the changes of its list of sessions, and of the settings, since every page has the
+/// list.
 ///
-/// `shown` is the version of the list on the page. A list that is current is not drawn again: an element that
-/// is replaced between mouse down and mouse up gets no click.
+/// `shown` is the version of the list on the page. A current list is not sent again: an element
+/// that is replaced between mouse down and mouse up gets no click.
 pub(super) async fn draw_list(
     app: App,
     part: ListPart,
@@ -77,7 +78,7 @@ pub(super) async fn draw_list(
     mut changes: Receiver<Arc<ListChange>>,
     outbox: Outbox,
 ) {
-    // First listen, then read: what changes in between comes twice.
+    // Subscribe first, then read: a change in between arrives twice.
     let mut settings = app.shared.hub.watch_settings();
     let mut now = page_settings(app.store()).await.ok();
     let mut drawn: Option<Element> = None;
@@ -87,7 +88,7 @@ pub(super) async fn draw_list(
             match &drawn {
                 Some(before) => before.patch(&next, &mut ops),
                 None if render::session_list_version(&next) == shown.as_deref() => (),
-                // The list changed after the page was drawn.
+                // The list has changed since the page was drawn.
                 None => ops.push(next.put()),
             }
             drawn = Some(next);
@@ -119,7 +120,7 @@ pub(super) async fn draw_list(
     }
 }
 
-/// None if it cannot be read now: the next change brings it.
+/// Reads the list. `None` if that fails now; the next change tries again.
 async fn read_list(app: &App, part: &ListPart) -> Option<Element> {
     let permit = app.draw_permit().await;
     match listed_sessions(&app.shared, part).await {

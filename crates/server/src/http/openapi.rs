@@ -1,8 +1,8 @@
-//! `GET /api/openapi.json`: the OpenAPI 3.1 document, made from the routes and from the very types
-//! that are read and written.
+//! `GET /api/openapi.json`: the OpenAPI 3.1 document, generated from the routes and from the types
+//! that are parsed and serialised.
 //!
-//! What a handler takes and gives describes itself ([`Takes`], [`Gives`]), so a route cannot be
-//! there without being described, nor be described otherwise than it is.
+//! The inputs and outputs of a handler describe themselves ([`Takes`], [`Gives`]), so no route can
+//! lack a description or differ from it.
 
 use std::collections::BTreeMap;
 
@@ -18,32 +18,33 @@ use super::frames::{ClientFrame, ServerFrame};
 use super::route::Route;
 use super::routes;
 
-/// Something that a handler takes from a request.
+/// An input of a handler.
 pub(super) trait Takes {
     fn describe(operation: &mut Operation<'_>);
 }
 
-/// Something that a handler answers with.
+/// An output of a handler.
 pub(super) trait Gives {
     fn describe(operation: &mut Operation<'_>);
 }
 
-/// A route's description in the making.
+/// Builder of a route's description.
 pub(super) struct Operation<'a> {
     schemas: &'a mut Schemas,
     parameters: Vec<Value>,
     body: Option<Value>,
     answers: BTreeMap<u16, Value>,
     refusals: BTreeMap<u16, Vec<RequestCode>>,
-    /// None: JSON.
+    /// Media types of refusals; JSON if empty.
     refusal_types: Vec<&'static str>,
-    /// Of refusals in JSON, where they are not in our own words.
+    /// Schema of JSON refusals, if it is not the usual one.
     refusal_schema: Option<Schema>,
-    /// Of what the path leaves open, by name; any text where nothing is said.
+    /// Schemas of path segments by name; a segment without one is any text.
     segments: Map<String, Value>,
 }
 
-/// Requests and answers differ: what has a default need not be sent, and is always given.
+/// Schemas of requests and of responses. They differ: a field with a default may be omitted in a
+/// request and is always present in a response.
 struct Schemas {
     read: SchemaGenerator,
     written: SchemaGenerator,
@@ -151,7 +152,7 @@ impl Operation<'_> {
         self.gives(status, Some(("application/json", schema)));
     }
 
-    /// Said twice for a status, it is one or the other.
+    /// Adds a response. Several calls with one status are alternatives.
     pub(super) fn gives(&mut self, status: StatusCode, content: Option<(&str, Schema)>) {
         let described = || json!({ "description": status.canonical_reason() });
         let answer = self.answers.entry(status.as_u16()).or_insert_with(described);
@@ -169,12 +170,12 @@ impl Operation<'_> {
         }
     }
 
-    /// Instead of `application/json`, or beside it.
+    /// Sets the media types of refusals, which replace `application/json`.
     pub(super) fn refuses_as(&mut self, media_types: &[&'static str]) {
         self.refusal_types = media_types.to_vec();
     }
 
-    /// In the words of others.
+    /// Sets the JSON schema of refusals.
     pub(super) fn refuses_with<T: JsonSchema>(&mut self) {
         self.refusal_schema = Some(self.schemas.written.subschema_for::<T>());
     }
@@ -222,7 +223,7 @@ impl Operation<'_> {
     }
 }
 
-/// A query can leave a field out, but it has no word for null.
+/// Removes `null` from the schema of a query parameter, which can only be omitted.
 fn without_null(mut schema: Value) -> Value {
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|it| it != "null");
@@ -244,7 +245,7 @@ impl Schemas {
         }
     }
 
-    /// All that was named, and what goes over the WebSocket.
+    /// Returns all named schemas, including those of WebSocket frames.
     fn into_named(mut self) -> (Map<String, Value>, Map<String, Value>) {
         self.read.subschema_for::<ClientFrame>();
         self.written.subschema_for::<ServerFrame>();

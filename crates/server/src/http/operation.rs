@@ -1,4 +1,4 @@
-//! For whoever operates the server: gauges, what eats the disk, a copy while it runs.
+//! Operation of the server: metrics, disk usage, and a backup while it runs.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ pub(super) struct SizesParams {
     limit: Option<usize>,
 }
 
-/// Bytes, of everything and by session and kind, the largest first.
+/// Sizes in bytes, total and by session and kind, the largest first.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct SizesReport {
     total: TotalSize,
@@ -36,9 +36,9 @@ pub(super) struct SizesReport {
 #[derive(Serialize, JsonSchema)]
 struct TotalSize {
     database: u64,
-    /// The write-ahead log.
+    /// Size of the write-ahead log.
     wal: u64,
-    /// Within the database, to be used again before it grows.
+    /// Free space within the database, which is used before it grows.
     free: u64,
 }
 
@@ -51,7 +51,7 @@ struct SessionSize {
     deltas: u64,
     blobs: u64,
     index: u64,
-    /// What programs have written, as kept.
+    /// Raw lines of programs, as compressed.
     raw: u64,
 }
 
@@ -77,7 +77,7 @@ impl From<store::SessionSize> for SessionSize {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BackupInput {
-    /// On the server's machine, where nothing is yet.
+    /// Path on the server's machine; the file must not exist yet.
     file: PathBuf,
 }
 

@@ -1,8 +1,8 @@
 //! Callboard's own tools for the programs that it runs: an MCP server over streamable HTTP.
 //!
-//! It has a port of its own, on loopback whatever the public address is, and answers nobody without a
-//! pass (`passes.rs`). A request needs no handshake before it, and nothing is kept between two but the
-//! calls that can be taken back.
+//! It listens on a loopback port of its own, whatever the public address is, and requires a pass
+//! (`passes.rs`). Requests need no handshake. The only state between two requests is the calls that
+//! can be cancelled.
 
 mod calling;
 mod message;
@@ -29,16 +29,16 @@ use crate::passes::{Holder, PATH, Passes};
 use crate::session::Sessions;
 use message::{Message, failure, success};
 
-/// Versions that differ in nothing we do; the newest first.
+/// Supported protocol versions, the newest first. Their differences do not concern this server.
 const VERSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
-/// What a model reads of the tools before it looks at them, where a program searches for tools.
+/// Description of the server for models whose program searches for tools.
 const INSTRUCTIONS: &str = "Tools of Callboard, the server that this conversation is held on: see which \
                             other agents there are, ask one of them something or give it work, and \
                             leave notes for the people who read along.";
 const PARSE_ERROR: i32 = -32700;
 const METHOD_NOT_FOUND: i32 = -32601;
 
-/// What requests share.
+/// State shared by all requests.
 #[derive(Clone)]
 pub(crate) struct OwnTools {
     sessions: Sessions,
@@ -49,7 +49,7 @@ pub(crate) struct OwnTools {
 }
 
 impl OwnTools {
-    /// Where programs will reach them, and nobody else.
+    /// Binds a loopback port for programs.
     pub(crate) async fn bind() -> std::io::Result<TcpListener> {
         TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await
     }
@@ -71,7 +71,8 @@ impl OwnTools {
         Ok(())
     }
 
-    /// Programs are no browsers: what a page sends is refused, whichever page it is.
+    /// Returns the process to which the request belongs. Requests of web pages are refused, because
+    /// programs are no browsers.
     fn admit(&self, headers: &HeaderMap) -> Result<Arc<Holder>, HttpError> {
         let text = |name| headers.get(name).and_then(|it| it.to_str().ok()).unwrap_or_default();
         if !self.hosts.is_ours(text(HOST)) {
@@ -117,7 +118,8 @@ async fn answer(
             holder.take_back(&params["requestId"].to_string());
             StatusCode::ACCEPTED.into_response()
         }
-        // Other news is none to us, and we ask nothing that could be answered.
+        // Other notifications need no action, and this server sends no requests that could be
+        // answered.
         (_, None) | (None, _) => StatusCode::ACCEPTED.into_response(),
         (Some("tools/call"), Some(id)) => calling::start(app.sessions, &holder, id, &params),
         (Some(method), Some(id)) => Json(app.about(method, &id, &params)).into_response(),
@@ -125,7 +127,7 @@ async fn answer(
 }
 
 impl OwnTools {
-    /// What can be said at once.
+    /// Answers a request that needs no session.
     fn about(&self, method: &str, id: &Value, params: &Value) -> Value {
         match method {
             "initialize" => success(id, handshake(params)),

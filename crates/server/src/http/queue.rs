@@ -1,4 +1,4 @@
-//! Messages that wait for their turn: to be looked at, changed, moved, taken back, handed over.
+//! The queue of a session: list, change, move, remove and steer.
 
 use axum::Json;
 use axum::extract::State;
@@ -28,11 +28,11 @@ struct QueuedObject {
     queued_at: Millis,
     text: String,
     attachments: Vec<Attachment>,
-    /// `steer`: it is on its way into the run that is active.
+    /// `steer` if it is on its way into the active run.
     mode: SendMode,
-    /// It was stopped, and does not start before the queue is released.
+    /// Held by a stop: it does not start before the queue is released.
     held: bool,
-    /// The agent that it comes from, if it comes from one.
+    /// The agent that sent it, if it was not sent by a person.
     from: Option<Sender>,
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn show(
 #[serde(deny_unknown_fields)]
 pub(super) struct ChangeInput {
     text: Option<String>,
-    /// From 0; beyond the last place is the last place.
+    /// Position from 0; larger values mean the end.
     position: Option<u32>,
 }
 
@@ -67,7 +67,7 @@ pub(super) async fn change(
     NamedMessage { session, message }: NamedMessage,
     Input(ChangeInput { text, position }): Input<ChangeInput>,
 ) -> Result<NoContent, HttpError> {
-    // Its place first: an agent's message gets another id with another text.
+    // The position first: an agent's message gets another id with another text.
     let position = position.map(QueuedChange::Position);
     let text = text.map(words).transpose()?;
     let changes: Vec<QueuedChange> = position.into_iter().chain(text).collect();
@@ -82,7 +82,7 @@ pub(super) async fn change(
     Ok(NoContent)
 }
 
-/// What a message is to say instead.
+/// Returns the change of a queued message's text.
 pub(super) fn words(text: String) -> Result<QueuedChange, HttpError> {
     if text.trim().is_empty() {
         return Err(HttpError::invalid("the message would be empty: take it back instead"));

@@ -1,4 +1,4 @@
-//! What programs have written, word for word, for whoever wants to see what the log was made of.
+//! Raw lines of programs, for inspection of the origin of records.
 
 use std::ops::RangeInclusive;
 
@@ -20,25 +20,26 @@ use super::extract::{Named, Params};
 use super::openapi::{Gives, Operation};
 use crate::draw_pool::in_place;
 
-/// Of a page; more than this is cut, not refused.
+/// Maximum number of lines of a page. A larger limit is reduced, not refused.
 const LIMIT: usize = 1000;
 
-/// For a person who wants to read what something was made of.
+/// Text for a person who requests the raw lines of something that has none.
 const NO_LINES: &str = "The program wrote nothing of this. Callboard says some things itself; and what \
     programs write is here a second after it came, until `raw_days` have passed.\n";
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct RawParams {
-    /// Lines of higher numbers.
+    /// Return only lines with higher numbers.
     #[serde(default)]
     after: u64,
-    /// Lines of a page, at most 1000; or of the text, which has all if it is left out.
+    /// Maximum number of lines of a page, at most 1000. With `format=text` the number of all lines,
+    /// unlimited if omitted.
     limit: Option<usize>,
-    /// Only lines that this record of the log was made of.
+    /// Return only lines from which this record was made.
     seq: Option<u64>,
-    /// Only lines that came from this record, with which a part of an answer begins, to that part's last.
+    /// Return only lines of one part of an answer, given by the record with which the part begins.
     part: Option<u64>,
-    /// Only lines that came in this run, by the id of its answer.
+    /// Return only lines of this run, given by the id of its answer.
     run: Option<ResponseId>,
     #[serde(default)]
     format: Format,
@@ -49,11 +50,12 @@ pub(super) struct RawParams {
 enum Format {
     #[default]
     Json,
-    /// The lines and nothing else, for reading. Where a part or a run has none, that is said in words.
+    /// The plain lines. If a part or a run has none, a text explains why.
     Text,
 }
 
-/// Long lines make a short page: go on after the last number until a page is empty.
+/// A page of raw lines. A page may be short if lines are long: continue after the last number until
+/// a page is empty.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct RawPage {
     lines: Vec<RawLine>,
@@ -64,7 +66,7 @@ pub(super) struct RawPage {
 pub(super) struct RawLine {
     number: u64,
     at: Millis,
-    /// The first and the last record that were made of it; none if it made none.
+    /// First and last record that were made from the line; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_seq: Option<Seq>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,7 +101,7 @@ pub(super) async fn lines(
     }
 }
 
-/// Lines after a number, of all or of some records.
+/// The lines after a number, of all or of some records.
 #[derive(Clone)]
 struct Wanted {
     session: SessionId,
@@ -144,7 +146,8 @@ impl Wanted {
     }
 }
 
-/// From the part's first record to the one that closed it: what is decided about it later is no word of it.
+/// Returns the records from the part's first to the one that closed it. Later decisions about it
+/// are not included.
 async fn of_part(store: &Store, session: &SessionId, first: Seq) -> Result<Records, store::Error> {
     let records = store.records_around(session, first).await?.unwrap_or_default();
     Ok(in_place(|| records_of_part(&records, first)))
@@ -167,7 +170,7 @@ fn records_of_part(records: &[Stored], first: Seq) -> Records {
     last.map_or(Records::None, |last| Records::Within(first..=last))
 }
 
-/// Page after page until all is told: a reader cannot see that a text has been cut.
+/// Streams all pages, because a reader could not see that a text was cut.
 fn text(
     store: Store,
     wanted: Wanted,

@@ -1,4 +1,4 @@
-//! Reading a session: its log, and its messages in a format of the reader's choice.
+//! Reading a session: its log, and its messages in several formats.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -19,7 +19,7 @@ use super::error::HttpError;
 use super::extract::{Named, Params};
 use crate::window::{self, Opened};
 
-/// More than this is cut, not refused.
+/// Maximum number of records or messages of a page. A larger limit is reduced, not refused.
 const LIMIT: usize = 1000;
 
 #[derive(Deserialize, JsonSchema)]
@@ -31,12 +31,12 @@ pub(super) struct EventsParams {
     deltas: bool,
 }
 
-/// How the page looks; its text is put together without it.
+/// Schema of the page of records, whose text is assembled without it.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "a description")]
 pub(super) struct EventsPage {
     events: Vec<Record>,
-    /// The last number of the log.
+    /// Number of the last record of the log.
     head: Seq,
 }
 
@@ -57,7 +57,7 @@ pub(super) async fn events(
         return Err(HttpError::no_session(id.as_str()));
     }
     let write = move || {
-        // Bodies are JSON already: they are put together, not read and written again.
+        // Bodies are stored as JSON, so they are concatenated and not parsed again.
         let events: Vec<String> = page.records.iter().map(Stored::to_json).collect();
         let body = format!(r#"{{"events":[{}],"head":{}}}"#, events.join(","), page.head);
         Written::new(body)
@@ -69,21 +69,21 @@ pub(super) async fn events(
 pub(super) struct MessagesParams {
     #[serde(default)]
     format: Format,
-    /// If left out: `desc` for `ui-v4`, else `asc`.
+    /// If omitted: `desc` for `ui-v4`, else `asc`.
     order: Option<Order>,
-    /// `next` of the page before: older messages than those.
+    /// `next` of the previous page; returns older messages.
     before: Option<u64>,
     limit: Option<usize>,
-    /// The session as it was at this number of its log.
+    /// Return the session as it was at this record number.
     at: Option<u64>,
-    /// `all` gives every status message of `format=contract`.
+    /// `all` includes every status message of `format=contract`.
     status: Option<Status>,
-    /// What the reader of `format=ui` understands: the AI SDK's major version.
+    /// The AI SDK's major version, for `format=ui`.
     #[serde(default)]
     profile: ProfileNumber,
 }
 
-/// Whose words the messages are in; docs/formats.md tells them apart.
+/// Format of the messages; see docs/formats.md.
 #[derive(Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Format {
@@ -114,7 +114,7 @@ enum Status {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct MessagesPage {
     messages: Vec<ShownMessage>,
-    /// To be given as `before`; none if these are the first.
+    /// Value of `before` for the next page; null on the last page.
     next: Option<Seq>,
 }
 
@@ -123,7 +123,7 @@ pub(super) struct MessagesPage {
 enum ShownMessage {
     Callboard(Box<ChatMessage>),
     Contract(Box<contract::Message>),
-    /// In the words of the AI SDK, of AG-UI or of OpenAI.
+    /// A message of the AI SDK, of AG-UI or of OpenAI.
     Foreign(Map<String, Value>),
 }
 
@@ -205,7 +205,7 @@ fn in_words(
     }
 }
 
-/// As its client knows it: by the client's id, if it was the client's.
+/// Replaces the message's id by the client's id, if the client gave one.
 fn named_by_client(message: &Message, mut shown: Value) -> Value {
     if let Content::User(UserMessage { client_id: Some(client_id), .. }) = &message.content {
         shown["id"] = json!(client_id);
@@ -233,7 +233,7 @@ async fn read_page(
     }
 }
 
-/// A page of that many messages that count, see [`formats::ui_v4::page_start`].
+/// Reads a page with that many counted messages, see [`formats::ui_v4::page_start`].
 async fn read_counted(
     store: &Store,
     session: &SessionId,
@@ -262,7 +262,7 @@ async fn read_counted(
     }
 }
 
-/// `1` and `true` are yes.
+/// Deserializes `1` and `true` as true.
 fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     match String::deserialize(deserializer)?.as_str() {
         "1" | "true" => Ok(true),

@@ -1,4 +1,4 @@
-//! A route: its address, what answers there, and what is said about it.
+//! Routes: path, handler and description.
 
 use std::future::Future;
 
@@ -16,9 +16,9 @@ pub(super) struct Route {
     pub(super) path: &'static str,
     pub(super) summary: &'static str,
     pub(super) handler: MethodRouter<App>,
-    /// What the handler's own types say.
+    /// Describes the handler by its types.
     describe_handler: fn(&mut Operation<'_>),
-    /// What they do not say.
+    /// Error codes that do not follow from the types.
     refusals: &'static [RequestCode],
     answers: Vec<(StatusCode, &'static str)>,
 }
@@ -48,20 +48,20 @@ impl Route {
         }
     }
 
-    /// Codes that the handler itself may refuse with.
+    /// Adds error codes that the handler itself may return.
     pub(super) fn refuses(mut self, codes: &'static [RequestCode]) -> Self {
         self.refusals = codes;
         self
     }
 
-    /// For a handler that puts its answer together by hand; without a body if the type is empty. More
-    /// than once for one that answers in different ways.
+    /// Adds a response that the handler builds by hand; the type is empty if it has no body. May be
+    /// called several times.
     pub(super) fn gives(mut self, status: StatusCode, media_type: &'static str) -> Self {
         self.answers.push((status, media_type));
         self
     }
 
-    /// A name for generated clients: `get_api_sessions`.
+    /// Returns a name for generated clients, such as `get_api_sessions`.
     pub(super) fn id(&self) -> String {
         let path = if self.path == "/" { "home" } else { self.path };
         let words = path.split(|c: char| !c.is_ascii_alphanumeric());
@@ -104,8 +104,8 @@ macro_rules! methods {
 
 methods! { get GET post POST patch PATCH delete DELETE }
 
-/// A function whose arguments and result describe themselves. `D` tells functions of different
-/// length apart.
+/// A function whose arguments and result describe themselves. `D` distinguishes functions with
+/// different numbers of arguments.
 pub(super) trait Described<D> {
     fn describe(operation: &mut Operation<'_>);
 }

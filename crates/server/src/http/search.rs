@@ -1,4 +1,5 @@
-//! `GET /api/search`: titles, messages, what agents thought and said, arguments, results, output.
+//! `GET /api/search`: titles, messages, thoughts and texts of agents, arguments, results and
+//! output.
 
 use axum::Json;
 use axum::extract::State;
@@ -18,7 +19,7 @@ pub(super) struct SearchParams {
     session_id: Option<String>,
     archived: Option<bool>,
     limit: Option<usize>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     before: Option<String>,
 }
 
@@ -27,7 +28,7 @@ const LIMIT: usize = 200;
 #[derive(Serialize, JsonSchema)]
 pub(super) struct SearchPage {
     hits: Vec<Hit>,
-    /// To be given as `before`; none if these are all.
+    /// Value of `before` for the next page; null on the last page.
     next: Option<String>,
 }
 
@@ -37,13 +38,14 @@ struct Hit {
     session_id: SessionId,
     seq: Seq,
     at: Millis,
-    /// The message that shows it; a title is in none.
+    /// The message that contains the hit; absent for a hit in a title.
     message_id: Option<String>,
     kind: &'static str,
     snippet: Vec<Piece>,
 }
 
-/// Of a snippet, so that whoever shows it can mark the matches and must escape the rest.
+/// A piece of a snippet. Matches are separate pieces, so that clients can mark them and escape the
+/// rest.
 #[derive(Serialize, JsonSchema)]
 struct Piece {
     text: String,

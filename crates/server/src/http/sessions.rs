@@ -1,4 +1,4 @@
-//! Sessions over HTTP: make, list, change, talk to, stop.
+//! Sessions over HTTP: create, list, change, send and cancel.
 
 use std::path::Path;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(super) struct SessionObject {
     id: SessionId,
     agent: String,
     title: String,
-    /// The session's own folder; none if it is the agent's.
+    /// The session's own folder; null if it uses the agent's.
     workspace: Option<String>,
     /// A folder that an imported log names. PATCH it as `workspace` to use it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,7 +50,7 @@ pub(super) struct SessionObject {
 struct ProgramObject {
     pid: u32,
     started_at: Millis,
-    /// When it last wrote something; none if it has written nothing yet.
+    /// Time of its last line; absent if it has written nothing yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_line_at: Option<Millis>,
 }
@@ -85,7 +85,7 @@ impl From<&Pulse> for ProgramObject {
 pub(super) struct ListParams {
     archived: Option<bool>,
     limit: Option<usize>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     before: Option<String>,
 }
 
@@ -94,7 +94,7 @@ pub(super) const LIST_LIMIT: usize = 1000;
 #[derive(Serialize, JsonSchema)]
 pub(super) struct SessionList {
     sessions: Vec<SessionObject>,
-    /// To be given as `before`; none if there are no more.
+    /// Value of `before` for the next page; null on the last page.
     next: Option<String>,
 }
 
@@ -114,7 +114,7 @@ pub(super) async fn list(
     Ok(Json(SessionList { sessions, next }))
 }
 
-/// Where a list goes on after this session.
+/// Returns the cursor of a list that continues after this session.
 pub(super) fn cursor(id: &SessionId, summary: &Summary) -> String {
     format!("{}.{id}", summary.updated_at.0)
 }
@@ -132,7 +132,7 @@ pub(super) struct CreateInput {
     id: Option<String>,
     agent: Option<String>,
     title: Option<String>,
-    /// A relative path starts at the agent's own folder.
+    /// A relative path is resolved against the agent's folder.
     workspace: Option<String>,
 }
 
@@ -178,7 +178,8 @@ pub(super) async fn show(
 pub(super) struct UpdateInput {
     title: Option<String>,
     archived: Option<bool>,
-    /// A folder, as for a new session; confirms `suggestedWorkspace`. Not while a run is active.
+    /// A folder, as for a new session; confirms `suggestedWorkspace`. Refused while a run is
+    /// active.
     workspace: Option<String>,
 }
 
@@ -209,11 +210,12 @@ pub(super) async fn session_object(app: &App, id: SessionId) -> Result<SessionOb
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct DeleteParams {
-    /// Until then it can be had back, and is of no use to anybody; at once if left out.
+    /// Delay in seconds during which the deletion can be undone and the session cannot be used;
+    /// immediate if omitted.
     seconds: Option<u64>,
 }
 
-/// Longer than anybody looks at a button.
+/// Maximum delay of a deletion, in seconds.
 const LEAVING_MAX: u64 = 3600;
 
 pub(super) async fn delete(
@@ -250,23 +252,23 @@ pub(super) struct SendInput {
     pub(super) client_id: Option<ClientId>,
     #[serde(default)]
     pub(super) attachments: Vec<Attachment>,
-    /// While a run is active: to wait for its end, or to go into it. The answer's `state` says
-    /// `queued` where an agent could not take it.
+    /// During a run, whether to queue the message or to steer the run. `state` in the response is
+    /// `queued` if the agent could not be steered.
     #[serde(default)]
     pub(super) mode: SendMode,
-    /// An earlier message that is said again in other words; what followed it is put aside.
+    /// An earlier message that this one replaces; the messages after it are superseded.
     pub(super) replaces: Option<MessageId>,
 }
 
 impl SendInput {
-    /// Says it in a session.
+    /// Sends the message in a session.
     pub(super) async fn say(
         mut self,
         app: &App,
         session: &SessionId,
     ) -> Result<Receipt, HttpError> {
         let earlier = match self.replaces.take() {
-            // Said twice, it is one message, and what it replaces is replaced already.
+            // A repeated request sends one message, and its predecessor is replaced already.
             Some(earlier) if !self.is_known(app, session).await? => earlier,
             _ => {
                 let message = self.into_message(app).await?;
@@ -274,7 +276,7 @@ impl SendInput {
             }
         };
         let mut message = self.into_message(app).await?;
-        // A person who writes anew sees them and has no way to name them.
+        // A replaced message keeps its links to files, which a person who edits it cannot name.
         let sent = as_sent(app, session, &earlier).await?;
         message.sent = sent.and_then(|it| it.links_with(&message.text, &message.attachments));
         let edit = |reply| Command::Edit { earlier, message, reply };
@@ -313,7 +315,7 @@ async fn as_sent(
     }))
 }
 
-/// A message names only files that are there.
+/// Checks that the attachments of a message exist.
 async fn check_attachments(app: &App, attachments: &[Attachment]) -> Result<(), HttpError> {
     for Attachment { blob, name, size, .. } in attachments {
         let found = app.store().blob(blob).await?;
@@ -330,7 +332,7 @@ async fn check_attachments(app: &App, attachments: &[Attachment]) -> Result<(), 
 #[serde(rename_all = "camelCase")]
 pub(super) struct Sent {
     message_id: MessageId,
-    /// What has become of it by now.
+    /// Current state of the message.
     state: MessageState,
 }
 
@@ -351,7 +353,7 @@ pub(super) async fn send(
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Cancelled {
-    /// Whether anything ran.
+    /// Whether a run was cancelled.
     cancelled: bool,
     response_id: Option<ResponseId>,
 }
@@ -359,7 +361,7 @@ pub(super) struct Cancelled {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CancelParams {
-    /// Refuse while the run waits for a person's decision.
+    /// Refuse while the run waits for an approval.
     #[serde(default)]
     unless_asking: bool,
 }

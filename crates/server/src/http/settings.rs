@@ -1,4 +1,4 @@
-//! How people want the page, kept on the server.
+//! Page settings, stored on the server.
 
 use axum::Json;
 use axum::extract::State;
@@ -14,7 +14,7 @@ pub(super) async fn show(State(app): State<App>) -> Result<Json<Settings>, HttpE
     Ok(Json(page_settings(app.store()).await?))
 }
 
-/// Some of the settings.
+/// A partial update of the settings.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[schemars(with = "Settings")]
 pub(super) struct SettingsPatch(Map<String, Value>);

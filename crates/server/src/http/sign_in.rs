@@ -1,4 +1,4 @@
-//! Signing in with a password, for those who do not have the printed address at hand, and out.
+//! Signing in with a password or token, and signing out.
 
 use std::collections::HashMap;
 use std::io;
@@ -21,24 +21,24 @@ use super::pages::Html;
 use crate::{clock, password};
 use session::Refused;
 
-/// Attempts that one address has at once, and how long until it has one more.
+/// Rate limit of an address: number of attempts, and milliseconds until one is added.
 const BURST: u32 = 5;
 const REFILL_MS: u64 = 12_000;
-/// Addresses that are remembered; beyond them the oldest are forgotten.
+/// Maximum number of addresses that are remembered; beyond it the older half is forgotten.
 const ADDRESSES: usize = 10_000;
 
-/// How often somebody may still try.
+/// Rate limits of sign-in attempts.
 #[derive(Default)]
 pub(super) struct Attempts {
-    /// Held for a look-up, never across an await.
+    /// Locked for a look-up, never across an await.
     left: Mutex<HashMap<IpAddr, (u32, Millis)>>,
-    /// One check at a time: each costs much memory and time on purpose. Held until the check has ended, also
-    /// where its client has gone.
+    /// Allows one password check at a time, because each needs much memory and time on purpose.
+    /// Held until the check has ended, even if its client has disconnected.
     pub(super) desk: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Attempts {
-    /// Takes one attempt; false if none is left.
+    /// Takes one attempt. Returns false if none is left.
     fn take(&self, from: IpAddr, now: Millis) -> bool {
         let from = home_of(from);
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,8 +56,8 @@ impl Attempts {
     }
 }
 
-/// An IPv6 client controls all addresses that share its first half, and a local user all of
-/// 127.0.0.0/8.
+/// Returns the network that shares a limit: an IPv6 client controls all addresses with the same
+/// first half, and a local user all of 127.0.0.0/8.
 fn home_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         it if it.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -74,7 +74,7 @@ fn forget_older_half(left: &mut HashMap<IpAddr, (u32, Millis)>) {
     left.retain(|_, (_, since)| *since > median);
 }
 
-/// `password=...`, as the form sends it.
+/// Signs in with `password=...`, as the form sends it.
 pub(super) async fn sign_in(
     State(app): State<App>,
     Extension(from): Extension<SocketAddr>,
@@ -109,7 +109,7 @@ async fn check(app: &App, from: IpAddr, given: String) -> Result<String, HttpErr
     signed_in.ok_or_else(|| HttpError::new(RequestCode::Unauthorized, message))
 }
 
-/// The refusal of a sign-in while the file with the password's hash cannot be read.
+/// Returns the error for a password file that cannot be read.
 pub(super) fn unreadable_password(error: io::Error) -> HttpError {
     Refused::Storage(format!("the file with the password cannot be read: {error}")).into()
 }
@@ -124,7 +124,7 @@ pub(super) async fn sign_out(
     }
 }
 
-/// For somebody who opens the address: signing out is a change, which an address alone must not make.
+/// Returns a page with a form: signing out is a change, which opening an address must not make.
 pub(super) async fn sign_out_page() -> Response {
     with_form(Html::new(render::sign_out_page()).into_response())
 }
@@ -134,7 +134,7 @@ pub(super) async fn sign_out_everywhere(State(app): State<App>) -> Result<NoCont
     Ok(NoContent)
 }
 
-/// Leads to the page, with another cookie.
+/// A redirect to the page that sets or deletes the cookie.
 pub(super) struct ToHome {
     cookie: String,
 }
@@ -146,7 +146,7 @@ impl IntoResponse for ToHome {
     }
 }
 
-/// Refused with a page by what is here, and with JSON by what stands before it.
+/// The handler refuses with a page, the layer in front of it with JSON.
 impl Gives for Result<ToHome, Response> {
     fn describe(operation: &mut Operation<'_>) {
         operation.gives(StatusCode::SEE_OTHER, None);
@@ -154,7 +154,7 @@ impl Gives for Result<ToHome, Response> {
     }
 }
 
-/// The page to sign in, for somebody who has tried nothing yet.
+/// Returns the sign-in page for a request without a key.
 pub(super) fn page(app: &App, error: HttpError) -> Response {
     if error.code != RequestCode::Unauthorized {
         return refusal_page(app, error);
@@ -167,7 +167,7 @@ pub(super) fn page(app: &App, error: HttpError) -> Response {
     answer(&error, &SignIn { message, is_error: false, takes_password })
 }
 
-/// The sign-in page: the error, and the ways to sign in.
+/// Returns the sign-in page with an error and the ways to sign in.
 pub(super) fn refusal_page(app: &App, error: HttpError) -> Response {
     let may_sign_in =
         matches!(error.code, RequestCode::Unauthorized | RequestCode::TooManyAttempts);
@@ -184,7 +184,8 @@ fn answer(error: &HttpError, page: &SignIn<'_>) -> Response {
     if page.takes_password { with_form(response) } else { response }
 }
 
-/// With no referrer at all a form would come with the Origin `null`.
+/// Sets a referrer policy with which the browser sends an Origin: without a referrer, a form is
+/// sent with the Origin `null`.
 fn with_form(mut response: Response) -> Response {
     let policy = HeaderValue::from_static("same-origin");
     response.headers_mut().insert(REFERRER_POLICY, policy);
@@ -193,7 +194,7 @@ fn with_form(mut response: Response) -> Response {
 
 #[cfg(test)]
 mod tests {
-    //! Attempts run out and come back.
+    //! Sign-in attempts run out and are refilled.
 
     use super::*;
 

@@ -1,8 +1,8 @@
-//! `GET /ws`: commands in, records out.
+//! `GET /ws`: a WebSocket for commands and records.
 //!
-//! The server says nothing before it is asked. A connection may watch many sessions; each watch is
-//! a task of its own that waits for the connection when it is slow, and a connection that takes
-//! nothing for ten seconds is cut off: its client comes back and reads on from the log.
+//! The server sends nothing before a command. A connection may have many subscriptions; each is a
+//! task that waits while the connection is slow. A connection that accepts nothing for ten seconds
+//! is closed; its client reconnects and reads on from the log.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,19 +35,21 @@ use super::{App, BODY_MAX};
 use crate::live::ListChange;
 use session::{AnswerType, Command, QueuedChange, Receipt, ReplyTo};
 
-/// Kept by every connection, so small: commands are short, and a long frame makes room for itself.
+/// Size of the read buffer, which every connection keeps. It is small because commands are short;
+/// it grows for a long frame.
 const READ_BUFFER: usize = 1024;
-/// Bytes that are written at once; room is made when there is something to write.
+/// Size of the write buffer, which is allocated when there is something to write.
 const WRITE_BUFFER: usize = 4 * 1024;
-/// A frame above [`BODY_MAX`] gets an error; one above this is not even read.
+/// Frame size above which the connection is closed. A frame between [`BODY_MAX`] and this gets an
+/// error.
 const CUT_OFF: usize = 2 * BODY_MAX;
-/// Lots of frames that wait between the watches and the connection.
+/// Number of batches of frames that may wait between the subscriptions and the connection.
 const OUTBOX: usize = 8;
-/// The close code that tells a page to sign in again.
+/// Close code that tells a page to sign in again.
 const SIGNED_OUT: (u16, &str) = (4401, "signed out");
-/// A connection that takes nothing for this long is cut off.
+/// Time after which a connection that accepts nothing is closed.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Limits how long the last frames of a connection may take.
+/// Time limit for the last frames of a connection.
 const GOODBYE: Duration = Duration::from_secs(1);
 
 pub(super) async fn open(
@@ -77,7 +79,7 @@ struct Connection {
     app: App,
     outbox: Outbox,
     frames: mpsc::Receiver<Vec<Utf8Bytes>>,
-    /// Dropping this ends them all.
+    /// Tasks of the subscriptions. They end when this is dropped.
     watches: JoinSet<()>,
     watched: HashMap<SessionId, AbortHandle>,
     watches_list: Option<AbortHandle>,
@@ -98,7 +100,7 @@ impl Connection {
             let answer = tokio::select! {
                 () = &mut revoked => return close(SIGNED_OUT, &mut socket).await,
                 message = socket.recv() => match message {
-                    // A frame that waits when the sign-in ends is not carried out.
+                    // A frame that arrives with the end of the sign-in is not executed.
                     Some(Ok(_)) if (&mut revoked).now_or_never().is_some() => {
                         return close(SIGNED_OUT, &mut socket).await;
                     }
@@ -113,7 +115,7 @@ impl Connection {
                     Some(Ok(Message::Close(_)) | Err(_)) | None => return,
                 },
                 Some(frames) = self.frames.recv() => frames,
-                // The only change there is.
+                // The value changes only once.
                 _ = stopping.changed() => {
                     return self.send_rest(&mut socket).await;
                 }
@@ -132,7 +134,7 @@ impl Connection {
                 Ok(Err(_)) => return,
                 Err(_) => {
                     self.app.shared.metrics.watchers_cut_off.inc();
-                    tracing::info!("a watcher took nothing for {PATIENCE:?} and is cut off");
+                    tracing::info!("closing a connection that accepted nothing for {PATIENCE:?}");
                     return;
                 }
             }
@@ -140,7 +142,7 @@ impl Connection {
         }
     }
 
-    /// Sends the last records, among them how runs ended, before the server stops.
+    /// Sends the last records, including the ends of runs, before the server stops.
     async fn send_rest(&mut self, socket: &mut WebSocket) {
         let sending = send_all(socket, Vec::new(), &mut self.frames);
         if let Ok(Ok(())) = tokio::time::timeout(GOODBYE, sending).await {
@@ -148,7 +150,7 @@ impl Connection {
         }
     }
 
-    /// Carries out a command and gives back what to say at once.
+    /// Executes a command and returns the frames to send immediately.
     async fn answer(&mut self, text: &str) -> Vec<Utf8Bytes> {
         let frame = match parse_object(text.as_bytes()) {
             Ok(frame) => frame,
@@ -253,7 +255,8 @@ impl Connection {
         }
     }
 
-    /// `subscribed` comes before the first record. A second subscription replaces the first.
+    /// Subscribes to records. `subscribed` is sent before the first one. A second subscription
+    /// replaces the first.
     async fn subscribe(
         &mut self,
         session: &str,
@@ -274,7 +277,7 @@ impl Connection {
         Ok(Some(Notice::Subscribed { session_id: id, head }))
     }
 
-    /// The same for a page, which gets patches.
+    /// Subscribes to patches, for a page.
     async fn look(&mut self, session: &str, seen: Seq) -> Result<Option<Notice>, HttpError> {
         let id = parse(session)?;
         let head = self.app.store().head(&id).await?;
@@ -351,7 +354,7 @@ impl Connection {
         self.ask(session, |reply| Command::Approve { approval, reply }).await
     }
 
-    /// Nobody waits here: it is answered when the run has ended, and what is told until then is to be heard.
+    /// Cancels the run without waiting, because frames must be handled until it has ended.
     fn cancel(&self, session: &str, unless_asking: bool) -> Result<Option<Notice>, HttpError> {
         let (id, sessions, outbox) =
             (parse(session)?, self.app.sessions.clone(), self.outbox.clone());
@@ -373,7 +376,7 @@ impl Connection {
         Ok(None)
     }
 
-    /// What becomes of it, the records say.
+    /// Sends a command to a session. Its outcome is in the records.
     async fn ask<T: AnswerType>(
         &self,
         session: &str,
@@ -390,7 +393,7 @@ impl Drop for Connection {
     }
 }
 
-/// Sends these frames and whatever else waits, in one flush.
+/// Sends these frames and all others that are waiting, in one flush.
 async fn send_all(
     socket: &mut WebSocket,
     first: Vec<Utf8Bytes>,
@@ -411,7 +414,8 @@ async fn close((code, reason): (u16, &'static str), socket: &mut WebSocket) {
     let _ = tokio::time::timeout(GOODBYE, socket.send(Message::Close(Some(frame)))).await;
 }
 
-/// One that missed changes gets the newer ones; the list itself is a request away.
+/// Sends changes of the session list. After missed changes it sends the newer ones; the client can
+/// request the list.
 async fn tell_list(mut changes: Receiver<Arc<ListChange>>, outbox: Outbox) {
     loop {
         let frame = match changes.recv().await {

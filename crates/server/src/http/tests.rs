@@ -1,4 +1,4 @@
-//! Every route, knocked at from outside.
+//! Requests to every route.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::password;
 
 const OURS: &str = "127.0.0.1:4520";
 
-/// The router on a fresh store, in a folder that goes with it.
+/// Returns the router on a new store in this folder.
 async fn door_to(data: &tempfile::TempDir) -> Router {
     router(app_in(data).await)
 }
@@ -81,7 +81,7 @@ async fn no_route_is_open_but_healthz() {
     assert!(knocked > 16 * routes().len());
 }
 
-/// Its clients read no other form, whoever refuses.
+/// OpenAI's clients read no other form.
 #[tokio::test]
 async fn what_is_refused_under_v1_is_refused_in_the_words_of_openai() {
     let data = tempfile::tempdir().unwrap();
@@ -137,7 +137,7 @@ async fn the_document_has_every_method_of_every_route_and_no_other() {
     }
 }
 
-/// What is read and what is written is described apart; one name must not mean both.
+/// Requests and responses are described separately; a name must not have two meanings.
 #[test]
 fn a_name_in_the_document_means_one_thing() {
     let (read, written) = openapi::named_schemas();
@@ -198,7 +198,7 @@ async fn every_answer_says_how_it_may_be_used() {
     }
 }
 
-/// Said beforehand, or found out while it comes.
+/// By `Content-Length`, and while the body is read.
 #[tokio::test]
 async fn a_file_that_is_too_large_is_told_its_limit() {
     let data = tempfile::tempdir().unwrap();
@@ -219,7 +219,7 @@ async fn a_file_that_is_too_large_is_told_its_limit() {
     }
 }
 
-/// A client that trickles cannot hold a connection with a body that is refused anyway.
+/// A client that sends slowly cannot hold a connection with a body that is refused anyway.
 #[tokio::test(start_paused = true)]
 async fn a_refused_body_is_read_for_a_limited_time() {
     let data = tempfile::tempdir().unwrap();
@@ -237,14 +237,14 @@ async fn a_refused_body_is_read_for_a_limited_time() {
             Ok::<_, Infallible>(piece)
         });
         let answer = router.clone().oneshot(request.body(Body::from_stream(trickle)).unwrap());
-        // The clock is the test's own: it advances while nothing else can happen.
+        // The test clock is paused and advances only when nothing else can happen.
         let answer = tokio::time::timeout(Duration::from_secs(60), answer).await;
         let status = answer.expect("it is refused while it still comes").unwrap().status();
         assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "announced: {announced}");
     }
 }
 
-/// The right password is not enough if it is another by the time that the check has ended.
+/// A correct password is refused if it is changed before its check has ended.
 #[tokio::test]
 async fn a_password_changed_during_its_check_signs_nobody_in() {
     let data = tempfile::tempdir().unwrap();

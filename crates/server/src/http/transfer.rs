@@ -1,4 +1,4 @@
-//! Sessions out of the server and into it again.
+//! Export and import of sessions.
 
 use std::sync::Arc;
 
@@ -28,11 +28,11 @@ use session::{Command, Refused};
 pub(super) struct ExportParams {
     #[serde(default)]
     format: Format,
-    /// The session as it was at this number of its log.
+    /// Export the session as it was at this record number.
     at: Option<u64>,
 }
 
-/// A file that stands alone has its style in it, and reaches nothing.
+/// Content policy of an exported page: its style is inline, and it loads nothing.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox";
 
 pub(super) async fn export(
@@ -59,14 +59,16 @@ pub(super) async fn export(
 pub(super) struct ImportParams {
     #[serde(default)]
     format: ImportFormat,
-    /// The session's id here. If left out: the one it had there, the program's name and its
-    /// conversation's, or one that is made from what is in the file.
+    /// Id of the new session. If omitted: the original one, for programs the program's name and its
+    /// conversation's id, else one that is derived from the content.
     id: Option<String>,
-    /// Who is to go on with it; the default agent, if left out. Programs go on with their own.
+    /// Agent that continues the session; by default the default agent. Conversations of programs
+    /// continue with their program.
     agent: Option<String>,
-    /// What the session is to be called. Not for programs.
+    /// Title of the session. Not for conversations of programs.
     title: Option<String>,
-    /// Of a program's conversation, also a last turn that has not ended: nothing more will come of it.
+    /// For a program's conversation: also import an unfinished last turn, because the conversation
+    /// is over.
     #[serde(default, rename = "final")]
     is_final: bool,
 }
@@ -77,11 +79,12 @@ pub(super) struct ImportedObject {
     #[serde(flatten)]
     session: SessionObject,
     added_turns: usize,
-    /// The conversation goes on in this session, which knows more than the file: nothing was added.
+    /// The conversation was continued in this session, which knows more than the file: nothing was
+    /// added.
     goes_on_here: bool,
 }
 
-/// A file, as a session; of a program's conversation only what is new is added.
+/// Imports a file as a session. Only new turns of a program's conversation are added.
 pub(super) async fn import(
     State(app): State<App>,
     Params(params): Params<ImportParams>,
@@ -177,7 +180,7 @@ async fn import_conversation(
         }
         match app.sessions.ask(&session, |reply| Command::Add { addition, reply }).await {
             Ok(()) => break (session, turns, false),
-            // Something has happened in the session since, and is in its log now.
+            // The session has changed since, and its log contains the change now.
             Err(Refused::Busy) => (),
             Err(refused) => return Err(refused.into()),
         }
@@ -186,7 +189,7 @@ async fn import_conversation(
     Ok(ImportedObject { session, added_turns, goes_on_here })
 }
 
-/// A transcript, with the files beside it where there are any.
+/// A conversation file, with its side files if there are any.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Envelope {

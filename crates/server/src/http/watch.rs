@@ -1,7 +1,7 @@
-//! Watching a session: the log from any number on, then live, without a gap and without end.
+//! WebSocket subscriptions to records: the log from any number on, then live, without a gap.
 //!
-//! Subscribe first, then read. A watcher that falls behind the live commits reads on from the log,
-//! as one that just came. Waiting for the watcher's connection is the only queue there is.
+//! Subscribe first, then read. A subscriber that falls behind the live commits reads on from the
+//! log like a new one. The only queue is the one to the connection.
 
 use axum::extract::ws::Utf8Bytes;
 use store::{Page, ReadRange, Stored};
@@ -15,27 +15,27 @@ use super::error::{HttpError, RequestCode};
 use super::frames::Notice;
 use crate::live::News;
 
-/// Records that are read from the log at a time.
+/// Number of records that are read from the log in one query.
 const PAGE: usize = 500;
 
-/// Frames for one connection, in the order in which they are to be sent.
+/// Frames for one connection, in sending order.
 pub(super) type Outbox = mpsc::Sender<Vec<Utf8Bytes>>;
 
 pub(super) struct Watch {
     pub(super) app: App,
     pub(super) session: SessionId,
-    /// The last number that the watcher has.
+    /// Number of the last record that the subscriber has.
     pub(super) seen: Seq,
-    /// Every record, also those that others cover.
+    /// Whether to send every record, also those that later records cover.
     pub(super) deltas: bool,
     pub(super) outbox: Outbox,
 }
 
-/// The connection has ended.
+/// Error of a connection that has ended.
 struct Gone;
 
 impl Watch {
-    /// Ends when the connection does.
+    /// Sends records until the connection ends.
     pub(super) async fn run(mut self) {
         let mut live = self.app.shared.hub.watch(&self.session);
         loop {
@@ -53,17 +53,17 @@ impl Watch {
         }
     }
 
-    /// Sends what the log has and the watcher has not.
+    /// Sends the records of the log that the subscriber does not have.
     async fn catch_up(&mut self) -> Result<Result<(), Gone>, HttpError> {
         loop {
-            // First a place, then the page to put there: one that waits holds nothing.
+            // Reserve a slot before reading a page, so that a waiting subscriber holds no data.
             let Ok(place) = self.outbox.clone().reserve_owned().await else { return Ok(Err(Gone)) };
             let limit = PAGE;
             let range = ReadRange { after: self.seen, up_to: None, limit, deltas: self.deltas };
             let page = self.app.store().read(&self.session, range).await?;
             let is_last = page.records.len() < PAGE;
             let last = page.records.last().map_or(self.seen, |record| record.seq);
-            // What the last page does not show is covered by what was sent.
+            // Records that the last page does not contain are covered by those that were sent.
             self.seen = if is_last { page.head.max(last) } else { last };
             let mut frames = self.frames(page);
             if is_last {
@@ -88,7 +88,7 @@ impl Watch {
         Notice::error(Some(self.session.to_string()), error).to_frame()
     }
 
-    /// Sends what is committed from now on, until this watcher is too far behind.
+    /// Sends live commits until this subscriber falls too far behind.
     async fn follow(&mut self, live: &mut Receiver<News>) -> Result<(), Gone> {
         loop {
             let frames = match live.recv().await {
@@ -116,7 +116,7 @@ impl Watch {
     }
 }
 
-/// Neighbouring deltas of one stream become one, under the last number.
+/// Merges neighbouring deltas of one stream into one with the last number.
 fn merge_deltas(records: Vec<Stored>) -> Vec<Stored> {
     let mut merged: Vec<Stored> = Vec::with_capacity(records.len());
     let mut growing: Option<Record> = None;

@@ -1,4 +1,4 @@
-//! `callboard import`: into the folder itself, or through the server that has it.
+//! `callboard import`: writes to the data folder, or sends the files to the server that holds it.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::cli::ImportArgs;
 use crate::config::{Config, Surroundings};
 use crate::serve::{Place, ServerFile};
 
-/// How many characters of its first message stand for a conversation.
+/// Number of characters of the first message that identify a conversation in the list.
 const FIRST_WORDS: usize = 60;
 
 pub(crate) async fn run(
@@ -57,10 +57,10 @@ pub(crate) async fn run(
     }
 }
 
-/// A file that is to be imported.
+/// A file to import.
 enum File {
     OfProgram(Found),
-    /// Somebody has said what it is.
+    /// A file whose format was given.
     Named(PathBuf, ImportFormat),
 }
 
@@ -73,7 +73,7 @@ impl File {
     }
 }
 
-/// What the paths hold, or else the places where programs keep their conversations.
+/// Returns the files at the given paths, or else those in the folders of the programs.
 fn look(args: &ImportArgs, around: &Surroundings) -> anyhow::Result<Vec<File>> {
     let (mut found, mut named) = (Vec::new(), Vec::new());
     for path in &args.paths {
@@ -94,7 +94,7 @@ fn look(args: &ImportArgs, around: &Surroundings) -> anyhow::Result<Vec<File>> {
     Ok(found.into_iter().map(File::OfProgram).chain(named).collect())
 }
 
-/// What could be imported, so that nobody gets years of conversations by a slip.
+/// Lists the available conversations. Importing all of them needs `--all`.
 fn list(found: &[File]) -> anyhow::Result<()> {
     for it in found {
         let File::OfProgram(it) = it else { continue };
@@ -107,7 +107,7 @@ fn list(found: &[File]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// When a conversation was last continued, its program and length, how it begins, and where it is.
+/// Returns the date of a conversation, its program, length, first words and path.
 fn described(found: &Found) -> anyhow::Result<String> {
     let conversation = load(found, false)?;
     let turns = conversation.read("").map(|it| it.turns).unwrap_or_default();
@@ -125,7 +125,7 @@ fn described(found: &Found) -> anyhow::Result<String> {
     Ok(format!("{day}{kind}, {count}: {words:?}\n    {path}"))
 }
 
-/// What became of it, in words.
+/// Imports a conversation and returns the outcome in words.
 async fn import(
     place: &Place,
     found: &Found,
@@ -231,7 +231,7 @@ async fn post(server: &ServerFile, query: &[(&str, &str)], body: String) -> anyh
     })
 }
 
-/// How many could be imported.
+/// Returns the number of turns that can be imported.
 fn turns(conversation: &Conversation) -> usize {
     conversation.read("").map_or(0, |it| it.turns.len())
 }

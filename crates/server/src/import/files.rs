@@ -1,4 +1,4 @@
-//! Where programs keep their conversations, and what belongs to one.
+//! The files in which programs keep their conversations.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,17 +11,17 @@ use backends::import::{SideFile, detect};
 use super::Conversation;
 use crate::config::Surroundings;
 
-/// Enough to tell who wrote a file.
+/// Number of bytes that identify the program that wrote a file.
 const HEAD: u64 = 64 * 1024;
 
-/// A conversation's file.
+/// The file of a conversation.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) path: PathBuf,
     pub(super) kind: ProgramKind,
 }
 
-/// The folders of the three programs, whether they are there or not.
+/// Returns the conversation folders of the three programs, whether they exist or not.
 pub(super) fn default_places(around: &Surroundings) -> Vec<PathBuf> {
     let home = around.home.as_deref();
     let place = |variable: &str, folder: &str, inside: &str| {
@@ -36,7 +36,8 @@ pub(super) fn default_places(around: &Surroundings) -> Vec<PathBuf> {
     places.into_iter().flatten().collect()
 }
 
-/// The conversations at a path: a file, or all in a folder and below, in the order of their names.
+/// Returns the conversations at a path: one file, or all files in a folder and below, sorted by
+/// name.
 pub(super) fn find(path: &Path) -> anyhow::Result<Vec<Found>> {
     if path.is_dir() {
         let mut found = Vec::new();
@@ -81,13 +82,13 @@ fn kind_of(path: &Path) -> anyhow::Result<Option<ProgramKind>> {
     Ok(detect(&name, &String::from_utf8_lossy(&head)))
 }
 
-/// A letter that is none is no reason to lose the rest.
+/// Reads a text file; invalid UTF-8 is replaced.
 pub(super) fn read_text(path: &Path) -> anyhow::Result<String> {
     let bytes = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// All files in a folder and below. Links are not followed: they could lead round in circles.
+/// Returns all files in a folder and below. Links are not followed, because they could form cycles.
 fn files_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {

@@ -1,4 +1,4 @@
-//! What a file that is to be imported is said to be.
+//! The formats of files that can be imported.
 
 use std::borrow::Cow;
 
@@ -10,18 +10,18 @@ use serde::de::{Deserialize, Deserializer, Error, IgnoredAny};
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum ImportFormat {
-    /// Whatever it looks like.
+    /// Detected from the content.
     Auto,
-    /// Ours: the log or the messages of a session, as an export gave them.
+    /// Callboard's own log or messages, as exported.
     #[default]
     Callboard,
-    /// What the program keeps of a conversation.
+    /// A conversation file of this program.
     Program(ProgramKind),
-    /// In other people's words.
+    /// A foreign format.
     Document(&'static Format),
 }
 
-/// What it is.
+/// Detected format of a file.
 pub(crate) enum Kind {
     Log,
     Program(ProgramKind),
@@ -30,13 +30,13 @@ pub(crate) enum Kind {
 
 const AUTO: &str = "auto";
 const OURS: &str = "callboard";
-/// What an export of our log is called, and was the only word for it once.
+/// Older name of Callboard's own format, from the extension of exported logs.
 const LOG: &str = "jsonl";
-/// One of a file's first lines says who wrote it.
+/// Number of first lines in which a program is recognised.
 const TELLING_LINES: usize = 100;
 
 impl ImportFormat {
-    /// The words for them, with what people call them.
+    /// Returns the names of all formats with their labels.
     pub(crate) fn all() -> Vec<(&'static str, &'static str)> {
         let programs = ProgramKind::ALL.map(|it| (it.word(), it.name()));
         let documents = FORMATS.iter().map(|it| (it.word, it.name));
@@ -65,7 +65,7 @@ impl ImportFormat {
         }
     }
 
-    /// None if nobody knows what the text is.
+    /// Returns `None` if the text has no known format.
     pub(crate) fn kind(self, text: &str) -> Option<Kind> {
         let ours = || if is_log(text) { Kind::Log } else { Kind::Document(&FORMATS[0]) };
         match self {
@@ -84,8 +84,8 @@ impl ImportFormat {
     }
 }
 
-/// Records have a number; it need not be a good one for the file to be meant as a log. An empty log has
-/// none.
+/// Returns whether a text is meant as a log: its first record has a number, even an invalid one. An
+/// empty log is not recognised.
 fn is_log(text: &str) -> bool {
     let first = text.lines().find(|line| !line.trim().is_empty());
     first.is_none_or(is_object::<Numbered>)
@@ -97,7 +97,7 @@ struct Numbered {
     seq: IgnoredAny,
 }
 
-/// A list would do for serde, too.
+/// Returns whether a text is a JSON object of this type. serde alone would accept a list, too.
 fn is_object<'t, T: Deserialize<'t>>(text: &'t str) -> bool {
     text.trim_start().starts_with('{') && serde_json::from_str::<T>(text).is_ok()
 }

@@ -1,20 +1,22 @@
-//! Imported records are untrusted: whatever gives them a right here is removed.
+//! Removes everything from imported records that would grant a right on this server.
 //!
-//! A log that was written here has records with consequences: grants, a confirmed workspace, the id with
-//! which a program resumes its own conversation. An imported record must not have them. The same checks are
-//! made again where they count, because logs of earlier versions were imported without them.
+//! A log that was written on this server has records with consequences: grants, a confirmed
+//! workspace, the id with which a program resumes its own conversation. Imported records must not
+//! have them. The same checks run again where the values are used, because logs of earlier versions
+//! were imported without this step.
 
 use backends::ResumeId;
 use transcript::{Event, Level, Record};
 
-/// Every imported record passes here before it is stored.
+/// Removes granted rights from all records of an import before they are stored.
 pub(super) fn strip_all(records: &mut [Record]) {
     for record in records {
         strip(&mut record.event);
     }
 }
 
-/// Events without such a field are listed, so that a new event has to be thought about.
+/// Removes granted rights from an event. Other events are listed, so that a new one needs a
+/// decision here.
 fn strip(event: &mut Event) {
     match event {
         Event::ToolApprovalResolved { covers, .. } => *covers = None,

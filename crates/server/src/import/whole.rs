@@ -1,8 +1,8 @@
-//! Sessions that are imported as a whole or not at all: our own logs, and conversations in other
-//! people's words.
+//! Sessions that are imported completely or not at all: Callboard's own logs, and conversations in
+//! foreign formats.
 //!
-//! Nothing is done because of an import: what was going on is ended, what waited is held, and what
-//! somebody had allowed elsewhere is asked here anew.
+//! An import has no side effects: open runs are closed, queued messages are held, and
+//! session-scoped permissions are not imported.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,17 +19,18 @@ use crate::agents::Agents;
 use crate::{clock, data_url};
 use session::Refused;
 
-/// A session that is to be made.
+/// A session to be created by an import.
 #[derive(Debug)]
 pub(crate) struct Whole {
     pub(crate) session: SessionId,
     pub(crate) records: Arc<[Record]>,
     pub(crate) turns: usize,
-    /// It is called after what is in it: a session of that name is this one.
+    /// Whether the id is derived from the content, so that an existing session of that id is the
+    /// same one.
     pub(crate) is_named_by_content: bool,
 }
 
-/// What whoever imports wants otherwise than the file.
+/// Values that replace those of the file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wishes {
     pub(crate) id: Option<SessionId>,
@@ -39,7 +40,7 @@ pub(crate) struct Wishes {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotImported {
-    /// What is wrong, and where.
+    /// Error and its position in the file.
     #[error("{0}")]
     Bad(String),
     #[error("{0}")]
@@ -129,14 +130,14 @@ fn at_rest(session: SessionId, mut records: Vec<Record>, is_named_by_content: bo
     Whole { session, records: records.into(), turns, is_named_by_content }
 }
 
-/// Of the time of the last, which has a session.
+/// Adds an event with the time and the session of the last record.
 fn add(records: &mut Vec<Record>, event: Event) {
     let Some(Record { seq, at, session_id, .. }) = records.last() else { return };
     let record = Record::new(seq.next(), *at, session_id.clone(), None, event);
     records.push(record);
 }
 
-/// Numbers must be 1, 2, 3, ...: a log with a gap is not a log.
+/// Reads a log. Record numbers must be 1, 2, 3, ... without a gap.
 fn read_log(text: &str, name: Option<&SessionId>) -> Result<Vec<Record>, NotImported> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let mut records: Vec<Record> = Vec::new();
@@ -162,14 +163,14 @@ fn read_log(text: &str, name: Option<&SessionId>) -> Result<Vec<Record>, NotImpo
     Ok(records)
 }
 
-/// A session that a conversation of others becomes.
+/// The session that an imported foreign conversation becomes.
 pub(crate) struct Beginning {
     pub(crate) session: SessionId,
     pub(crate) agent: String,
     pub(crate) title: Option<String>,
 }
 
-/// The records of such a session; files that came along are kept.
+/// Returns the records of such a session; files in its messages are stored.
 pub(crate) async fn retold(
     store: &Store,
     beginning: &Beginning,
@@ -181,7 +182,7 @@ pub(crate) async fn retold(
     for file in files_of(&read, now) {
         match attach(store, &file).await {
             Ok(attachment) => drop(kept.insert(file.url, attachment)),
-            // One that cannot be had is no reason to lose the message.
+            // A message is kept even if its file cannot be stored.
             Err(NotImported::Bad(_)) => (),
             Err(refused @ NotImported::Refused(_)) => return Err(refused),
         }
@@ -204,7 +205,7 @@ pub(crate) async fn retold(
     Ok(records.collect())
 }
 
-/// Files that messages name, found by reading them once without.
+/// Returns the files that messages name, found by a first reading without attachments.
 pub(crate) fn files_of(read: impl Fn(&Setting<'_>) -> Vec<Entry>, now: Millis) -> Vec<File> {
     let found: RefCell<Vec<File>> = RefCell::default();
     let collect = |file: &File| -> Option<Attachment> {
@@ -215,7 +216,7 @@ pub(crate) fn files_of(read: impl Fn(&Setting<'_>) -> Vec<Entry>, now: Millis) -
     found.into_inner()
 }
 
-/// Makes the summary of arguments where the file has none of its own.
+/// Adds a summary of arguments if the file has none.
 pub(crate) fn with_summary(mut entry: Entry) -> Entry {
     if let Event::ToolArgumentsDone { arguments, summary, .. } = &mut entry.event
         && summary.trim().is_empty()
@@ -228,7 +229,7 @@ pub(crate) fn with_summary(mut entry: Entry) -> Entry {
 
 const BLOBS: &str = "/api/blobs/";
 
-/// Keeps a file that came with a message, unless it is one of ours.
+/// Stores a file of a message, unless it refers to a stored one.
 pub(crate) async fn attach(store: &Store, file: &File) -> Result<Attachment, NotImported> {
     let File { media_type, url, .. } = file;
     let (blob, size) = match (data_url::read(url), url.split_once(BLOBS)) {

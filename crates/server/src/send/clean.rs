@@ -1,16 +1,16 @@
-//! Words of agents and output of commands, made harmless for a terminal.
+//! Makes output of agents and commands harmless for a terminal.
 //!
-//! Whoever prints can otherwise move the cursor, write over what was shown, change the title, or
-//! answer in the reader's place. Only letters, line breaks and tabs get through; colours do not
-//! either, because text in the colour of its ground cannot be read.
+//! Control sequences could move the cursor, overwrite earlier output, change the title, or make the
+//! terminal send input. Only printable characters, line breaks and tabs pass. Colours do not,
+//! because text in the background colour is invisible.
 
 use render::is_invisible;
 
-/// Takes a stream piece by piece; escape sequences are left out also where a piece ends in one.
+/// Sanitises a stream chunk by chunk, including escape sequences that span chunks.
 #[derive(Debug, Default)]
 pub(super) struct Cleaner {
     state: State,
-    /// A return has come, and it is not known yet whether a line break follows.
+    /// Whether the last character was a carriage return that may precede a line break.
     returned: bool,
 }
 
@@ -20,10 +20,10 @@ enum State {
     Text,
     /// After ESC.
     Escape,
-    /// After `ESC [`, up to a letter.
+    /// After `ESC [`, up to the final letter.
     Sequence,
-    /// A title, a link or the like, up to BEL or ESC. A line break ends it too, so that one that
-    /// never ends hides no more than its line.
+    /// In a string sequence such as a title or a link, up to BEL or ESC. A line break ends it too,
+    /// so that an unterminated sequence hides no more than its line.
     Hidden,
 }
 
@@ -56,7 +56,7 @@ impl Cleaner {
     fn show(&mut self, letter: char, clean: &mut String) {
         let returned = std::mem::replace(&mut self.returned, letter == '\r');
         if returned && letter != '\n' {
-            // Whoever goes back to the beginning of a line would write over it.
+            // A carriage return alone would overwrite the line.
             clean.push('\n');
         }
         if matches!(letter, '\n' | '\t') || !is_unseen(letter) {
@@ -65,8 +65,8 @@ impl Cleaner {
     }
 }
 
-/// A text in which nothing is left out: what cannot be seen is written out, as on the page. For what a person
-/// is to decide about.
+/// Returns a complete text with invisible characters written out, as on the page. For texts that a
+/// person decides about.
 pub(super) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -79,13 +79,13 @@ pub(super) fn visible(text: &str) -> String {
     shown
 }
 
-/// The same, within a line.
+/// Returns the same for text within a line.
 pub(super) fn visible_line(text: &str) -> String {
     let shown = visible(text);
     shown.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Controls of the terminal, and those that turn the direction of reading.
+/// Returns whether a character is a control character or changes the text direction.
 fn is_unseen(letter: char) -> bool {
     letter.is_control()
         || matches!(
@@ -97,7 +97,7 @@ fn is_unseen(letter: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    //! What is left of a stream, however it was cut.
+    //! Sanitised output does not depend on how the stream is divided.
 
     use super::*;
 

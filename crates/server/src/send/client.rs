@@ -1,4 +1,4 @@
-//! A session of a running server, over its WebSocket.
+//! Client of a session on a running server, over its WebSocket.
 
 use std::collections::HashMap;
 
@@ -15,26 +15,26 @@ use transcript::{Record, Seq};
 
 use crate::serve::ServerFile;
 
-/// How often a connection is made again without anything coming of it.
+/// Maximum number of reconnects without a new record.
 const ATTEMPTS: u32 = 5;
 
 pub(super) struct Client {
     server: ServerFile,
     pub(super) session: String,
     socket: WebSocketStream<TcpStream>,
-    /// The last number that came.
+    /// Number of the last record received.
     seen: Seq,
     attempts: u32,
 }
 
 pub(super) enum Heard {
-    /// A record, and as it was sent.
+    /// A record, and its JSON as received.
     Record(Box<Record>, Utf8Bytes),
-    /// Something that we asked for is refused.
+    /// The server refused a command.
     Refused { code: String, message: String },
 }
 
-/// What the session is to be like.
+/// The session to subscribe to, or the settings of a new one.
 pub(super) struct Wanted<'a> {
     pub(super) agent: &'a str,
     pub(super) session: Option<&'a str>,
@@ -42,7 +42,7 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Client {
-    /// Watches a session from here on: the one that is named, or a new one.
+    /// Subscribes to the named session, or to a new one.
     pub(super) async fn open(server: ServerFile, wanted: Wanted<'_>) -> anyhow::Result<Self> {
         let Wanted { agent, session, workspace } = wanted;
         let found = match session {
@@ -56,7 +56,7 @@ impl Client {
         let (id, talks_to) = (text_of(&found, "id"), text_of(&found, "agent"));
         if talks_to != agent {
             bail!(
-                "session {id} talks to {talks_to}, not to {agent}: name {talks_to}, or begin anew"
+                "session {id} talks to {talks_to}, not to {agent}: name {talks_to}, or omit --session"
             );
         }
         let seen = Seq(found["head"].as_u64().unwrap_or_default());
@@ -68,7 +68,7 @@ impl Client {
         format!("{}/s/{}", self.server.address, self.session)
     }
 
-    /// Says something about the session.
+    /// Sends a command about the session.
     pub(super) async fn say(&mut self, what: &str, fields: Value) -> anyhow::Result<()> {
         let mut frame: HashMap<String, Value> = serde_json::from_value(fields)?;
         frame.insert("type".to_owned(), what.into());
@@ -77,7 +77,8 @@ impl Client {
         self.socket.send(Message::text(frame)).await.context("talking to the server")
     }
 
-    /// A connection that was too slow has been cut off, and reads on from the log.
+    /// Returns the next message. After the server has cut off a slow connection, reconnects and
+    /// reads on from the log.
     pub(super) async fn next(&mut self) -> anyhow::Result<Heard> {
         loop {
             match self.socket.next().await {
@@ -121,7 +122,7 @@ impl Client {
     }
 }
 
-/// A session with an agent that cannot work would be of no use to anybody.
+/// Returns an error if the agent cannot work, so that no useless session is created.
 async fn check_agent(server: &ServerFile, agent: &str) -> anyhow::Result<()> {
     let listed = call(server, "/api/agents", None).await?;
     let agents = listed["agents"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -151,7 +152,7 @@ async fn connect(
     Ok(socket)
 }
 
-/// With a body it is a POST.
+/// Sends a request: POST if it has a body, else GET.
 async fn call(server: &ServerFile, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
     let ServerFile { address, token } = server;
     let (client, url) = (tools::http_client(), format!("{address}{path}"));

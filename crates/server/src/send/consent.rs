@@ -1,29 +1,29 @@
-//! Deciding about calls in the terminal: who decides, and what an answer means.
+//! Decisions about calls in the terminal: who decides, and how a typed line is read.
 
 use serde_json::{Value, json};
 use transcript::{ApprovalOptions, CallId, Scope};
 
-/// Who decides about calls that a person must agree to.
+/// Source of decisions about calls that need an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decider {
-    /// Whoever sits at the terminal.
+    /// The user at the terminal.
     Person,
-    /// `--yes`: all of them are allowed, each once.
+    /// `--yes`: each call is allowed once.
     Yes,
-    /// `--deny`: none is allowed.
+    /// `--deny`: every call is denied.
     No,
-    /// Nobody is there and nobody can come: none is allowed.
+    /// Every call is denied, because nobody can decide.
     Nobody,
-    /// Whoever looks at the page.
+    /// A user of the page.
     Elsewhere,
 }
 
-/// A call that waits for the person at the terminal.
+/// A call that waits for a decision at the terminal.
 #[derive(Debug)]
 pub(super) struct Question {
     pub(super) call_id: CallId,
     scopes: Vec<Scope>,
-    /// No was said, and the reason is asked for.
+    /// Whether the call was denied and the reason is asked for.
     wants_reason: bool,
 }
 
@@ -48,7 +48,7 @@ impl Question {
         format!("  Allow? [y] once{more} [n] no ")
     }
 
-    /// None if it has to be asked again. No line at all is a no.
+    /// Reads a typed line. `None` if the question has to be repeated. End of input denies.
     pub(super) fn answer(&mut self, line: Option<&str>) -> Option<Decided> {
         let Some(line) = line.map(str::trim) else { return Some(Decided::Denied { reason: None }) };
         if self.wants_reason {
@@ -70,7 +70,7 @@ impl Question {
 }
 
 impl Decided {
-    /// As the server wants to be told.
+    /// Returns the WebSocket command for the decision.
     pub(super) fn into_frame(self, call_id: &CallId) -> Value {
         match self {
             Self::Allowed(scope) => {
@@ -85,7 +85,7 @@ impl Decided {
 
 #[cfg(test)]
 mod tests {
-    //! What counts as a yes, and that nothing else does.
+    //! Only explicit consent allows a call.
 
     use super::*;
 

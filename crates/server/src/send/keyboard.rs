@@ -1,11 +1,11 @@
-//! What somebody types, line by line.
+//! Typed lines of standard input.
 
 use std::io::BufRead;
 
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc;
 
-/// Lines that may wait to be read.
+/// Maximum number of buffered lines.
 const LINES: usize = 16;
 
 pub(super) struct Keyboard {
@@ -13,7 +13,8 @@ pub(super) struct Keyboard {
 }
 
 impl Keyboard {
-    /// Reads on a thread of its own, which nobody waits for: reading a terminal cannot be broken off.
+    /// Starts a thread that reads lines. Nothing waits for it, because reading a terminal cannot be
+    /// interrupted.
     pub(super) fn open() -> Self {
         let (send, lines) = mpsc::channel(LINES);
         std::thread::spawn(move || {
@@ -26,13 +27,13 @@ impl Keyboard {
         Self { lines }
     }
 
-    /// What was typed before a question was there is no answer to it.
+    /// Discards lines that were typed before a question was shown.
     pub(super) fn forget(&mut self) {
         let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
         while self.lines.try_recv().is_ok() {}
     }
 
-    /// None when nothing more can come.
+    /// Returns the next line, or `None` at the end of input.
     pub(super) async fn line(&mut self) -> Option<String> {
         self.lines.recv().await
     }

@@ -1,7 +1,7 @@
-//! One run as lines for a terminal: what the agent says, and beside it what it does.
+//! Renders a run as lines for a terminal: text of the agent, and beside it its activity.
 //!
-//! Pure: records in, pieces of text out. A terminal cannot take back what it shows, so this follows
-//! the records as they come; what has become of a call is read from the run's [`RunMessage`].
+//! Pure: takes records and returns pieces of text. A terminal cannot change what it shows, so this
+//! follows the records as they arrive; the state of a call is read from the run's [`RunMessage`].
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,36 +13,36 @@ use transcript::{
 
 use super::clean::{Cleaner, visible, visible_line};
 
-/// What is to be printed, and where.
+/// Text to print, and its destination.
 #[derive(Debug, PartialEq)]
 pub(super) enum Piece {
-    /// The agent's words, for standard output.
+    /// Text of the agent, for standard output.
     Said(String),
-    /// All else, for standard error.
+    /// Everything else, for standard error.
     Aside(String),
 }
 
 pub(super) struct Screen {
     answer: RunMessage,
     colours: bool,
-    /// Words are shown when it is known what they are, and not as they come: a file must hold the answer
-    /// alone.
+    /// Whether texts are held until their role is known. Redirected output must contain only the
+    /// answer.
     holds: bool,
-    /// The texts that were held and then shown.
+    /// Texts that were held and then shown.
     released: HashSet<PartId>,
     streams: HashMap<Stream, Progress>,
-    /// What the line belongs to that the cursor stands in; none at the beginning of a line.
+    /// Stream of the unfinished line, or `None` at the beginning of a line.
     open_line: Option<Stream>,
-    /// Something other than the agent's words was shown since the last of them.
+    /// Whether something else was shown after the last text of the agent.
     was_aside: bool,
     pieces: Vec<Piece>,
 }
 
-/// What comes in pieces.
+/// Source of incremental output.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Stream {
     Text(PartId),
-    /// Thoughts, and words of agents below this one.
+    /// Thoughts, and texts of sub-agents.
     Quiet(PartId),
     Output(CallId, OutputStream),
     Prompt,
@@ -63,7 +63,8 @@ pub(super) enum Ink {
     Yellow,
 }
 
-/// Letters of an argument that are shown whole; of a longer one both ends are, and the page shows it all.
+/// Number of characters of an argument that are shown in full. Of a longer one both ends are shown;
+/// the page shows all of it.
 const MAX_SHOWN: usize = 4000;
 const MAX_END: usize = 1000;
 
@@ -85,12 +86,12 @@ impl Screen {
         Self { holds, ..self }
     }
 
-    /// How the run ended, once it has.
+    /// Returns the final status of the run, once it has ended.
     pub(super) fn status(&self) -> Option<RunStatus> {
         self.answer.finish.as_ref().map(|it| it.status)
     }
 
-    /// What a record of the run shows.
+    /// Returns the output for a record of the run.
     pub(super) fn show(&mut self, record: &Record) -> Vec<Piece> {
         self.answer.apply(record);
         if self.holds {
@@ -100,13 +101,13 @@ impl Screen {
         std::mem::take(&mut self.pieces)
     }
 
-    /// A line of our own.
+    /// Returns a line of the command itself.
     pub(super) fn say(&mut self, ink: Ink, text: &str) -> Vec<Piece> {
         self.line(ink, &visible_line(text));
         std::mem::take(&mut self.pieces)
     }
 
-    /// A question; the answer is typed behind it.
+    /// Returns a question; the user types the reply behind it.
     pub(super) fn ask(&mut self, question: &str) -> Vec<Piece> {
         self.turn_to(&Stream::Prompt);
         self.aside(Ink::Yellow, question);
@@ -114,12 +115,12 @@ impl Screen {
         std::mem::take(&mut self.pieces)
     }
 
-    /// The line break that somebody typed.
+    /// Records the line break that the user typed.
     pub(super) fn answered(&mut self) {
         self.open_line = None;
     }
 
-    /// All that a person has to know to decide about a call.
+    /// Returns everything that a person has to know to decide about a call.
     pub(super) fn propose(&mut self, call_id: &CallId) -> Vec<Piece> {
         let Some(call) = self.answer.call(call_id) else { return Vec::new() };
         let (name, arguments) = (visible_line(&call.name), describe_arguments(call));
@@ -128,12 +129,12 @@ impl Screen {
         std::mem::take(&mut self.pieces)
     }
 
-    /// Its name and what it is about.
+    /// Returns the name of a call and its subject.
     pub(super) fn name_of(&self, call_id: &CallId) -> String {
         self.answer.call(call_id).map(title).unwrap_or_default()
     }
 
-    /// Shows texts of which it is known by now what they are.
+    /// Shows held texts whose role is known by now.
     fn release(&mut self) {
         let texts = self.answer.texts().filter(|(part, _)| part.parent.is_none());
         let decided = texts.filter_map(|(_, text)| {
@@ -233,7 +234,8 @@ impl Screen {
         }
     }
 
-    /// What was shown already, where an output is told again from an earlier place, stays as it is.
+    /// Shows output. A part that was already shown and is repeated from an earlier offset is
+    /// skipped.
     fn output(&mut self, stream: Stream, offset: u64, delta: &str) {
         let shown = self.streams.get(&stream).map_or(0, |it| it.bytes);
         let skipped = shown.saturating_sub(usize::try_from(offset).unwrap_or(usize::MAX));
@@ -242,7 +244,7 @@ impl Screen {
         }
     }
 
-    /// What the closing record has beyond the deltas: all of it, where none came.
+    /// Shows the part of the closing record that no delta has shown.
     fn rest_of(&mut self, stream: Stream, whole: &str) {
         let shown = self.streams.get(&stream).map_or(0, |it| it.bytes);
         if let Some(rest) = whole.get(shown..) {
@@ -272,7 +274,7 @@ impl Screen {
         self.open_line = (!clean.ends_with('\n')).then_some(stream);
     }
 
-    /// A line of its own.
+    /// Adds a complete line.
     fn line(&mut self, ink: Ink, text: &str) {
         self.end_line();
         self.aside(ink, text);
@@ -325,7 +327,7 @@ fn title(call: &Call) -> String {
     format!("{} {}", visible_line(&call.name), visible_line(&call.summary)).trim_end().to_owned()
 }
 
-/// Each line of an output stands in from the edge, so that it cannot pass for one of ours.
+/// Indents each line of an output, so that it cannot be mistaken for a line of this command.
 fn indented(text: &str, is_fresh: bool) -> String {
     const MARGIN: &str = "    ";
     let margin = if is_fresh { MARGIN } else { "" };
@@ -333,7 +335,7 @@ fn indented(text: &str, is_fresh: bool) -> String {
     format!("{margin}{}{end}", body.replace('\n', &format!("\n{MARGIN}")))
 }
 
-/// A line for each field, with the breaks that are in it.
+/// Returns one line per argument; line breaks in values are kept.
 fn describe_arguments(call: &Call) -> String {
     let Some(arguments) = call.arguments.whole() else {
         return indented("more than can be shown here: look at the page\n", true);

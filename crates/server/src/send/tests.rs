@@ -1,4 +1,4 @@
-//! What a run looks like in a terminal.
+//! Terminal output of a run.
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn record(seq: u64, event: &Value) -> Record {
     serde_json::from_value(fields).unwrap()
 }
 
-/// What the records show, as on one terminal.
+/// Returns the output for the records, as on one terminal.
 fn shown(events: &[Value], colours: bool) -> String {
     let mut screen = Screen::new(&ResponseId::new("r"), colours);
     let mut text = String::new();
@@ -153,7 +153,7 @@ fn how_it_went_wrong_is_said() {
     );
 }
 
-/// Whatever an agent says in whatever field, nothing but our own colours moves the terminal.
+/// No field of any record can control the terminal; only the command's own colours do.
 #[test]
 fn no_control_gets_through_from_any_field() {
     let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J\r\u{9b}1A\u{202e}x";

@@ -1,14 +1,14 @@
-//! Each key of the file: what it does, what it does when it is left out, and what it does not take.
+//! Each key of the file: its effect, its default and the values that it refuses.
 
 use std::collections::BTreeSet;
 
 use super::*;
 use crate::agents::OpenAiAgent;
 
-/// What the program makes of a file, in words.
+/// Describes the effect of a configuration.
 type Seen = fn(&Config) -> String;
 
-/// Section, key, a value that is not the default, and what can be seen of it: without and with it.
+/// Section, key, a value that is not the default, and the visible effect without and with it.
 const KEYS: &[(&str, &str, &str, Seen, [&str; 2])] = &[
     (
         "server",
@@ -98,7 +98,7 @@ fn no_key_takes_a_value_of_another_kind() {
     for (section, key, ..) in KEYS {
         for wrong in ["{ a = 1 }", "-1", "\"\\u0000\"", "[[1]]", "1.5"] {
             let text = format!("# mine\n\n[{section}]\n{key} = {wrong}");
-            // Every text is the name of some folder.
+            // Every text is a valid folder name.
             if *key == "data" && wrong.starts_with('"') {
                 continue;
             }
@@ -116,7 +116,7 @@ fn no_key_takes_a_value_of_another_kind() {
     }
 }
 
-/// The keys that a section takes, as it says itself.
+/// Returns the keys of a section, as its error message lists them.
 fn keys_of(section: &str) -> BTreeSet<String> {
     let text = format!("[{section}]\nno_such_key = 1");
     let error = load(&text, ServeArgs::default()).unwrap_err().to_string();
@@ -132,7 +132,7 @@ fn no_key_is_forgotten_here() {
     }
 }
 
-/// A file with one agent, these keys in it instead of the usual ones.
+/// Returns a file with one agent that has these keys instead of the usual ones.
 fn agent(keys: &[(&str, &str)]) -> String {
     let usual =
         [("id", "\"m\""), ("kind", "\"openai\""), ("model", "\"x\""), ("base_url", "\"http://h\"")];
@@ -149,7 +149,7 @@ fn model(config: &Config) -> &OpenAiAgent {
     }
 }
 
-/// Whom the first agent may ask, of some.
+/// Returns which of some agents the first one may message.
 fn reach(config: &Config) -> String {
     let reached = ["a", "demo"].into_iter().filter(|it| config.agents.may_ask("m", it));
     reached.collect::<Vec<_>>().join(" ")

@@ -1,9 +1,9 @@
-//! JSON-RPC messages, as far as a server of tools needs them.
+//! JSON-RPC messages of MCP.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What a program sends. Without an id it wants no answer; without a method it is one.
+/// A message of a program: a notification if it has no `id`, a response if it has no `method`.
 #[derive(Deserialize)]
 pub(super) struct Message {
     pub(super) id: Option<Value>,
