@@ -1,6 +1,6 @@
 //! The writer: one thread that owns the only connection that writes.
 //!
-//! What waits is written in one transaction, with no timer: a batch grows by itself under load, and a
+//! Waiting writes are committed in one transaction, with no timer: a batch grows by itself under load, and a
 //! lone record is not delayed. Nobody is answered before the commit. What can wait is done in small
 //! batches while nothing else waits: rows of deleted sessions are cleared away, closed streams are
 //! folded, and what was written goes into the index.

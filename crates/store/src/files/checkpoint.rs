@@ -58,7 +58,7 @@ impl Checkpoints {
         }
     }
 
-    /// What was deleted leaves the log too. Then these are told.
+    /// Removes deleted data from the write-ahead log too, then notifies the callers.
     pub(crate) fn cut(&self, deleted: Vec<Deleted>) {
         let _ = self.asks.send(Ask::Cut(deleted));
     }

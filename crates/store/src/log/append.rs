@@ -28,7 +28,7 @@ pub(crate) struct Sessions {
     remembered: HashMap<SessionId, Session>,
     /// May name sessions without need: a batch that failed has added to it too.
     pub(crate) backlog: Backlog,
-    /// By the transaction that is under way.
+    /// Changes of the open transaction.
     pub(crate) written: Written,
     pub(crate) staged: Staged,
 }
@@ -114,7 +114,7 @@ struct OpenStream {
     key: i64,
     head: Event,
     response: Option<ResponseId>,
-    /// Of the last delta.
+    /// Number of the last delta.
     last: Seq,
 }
 

@@ -1,8 +1,8 @@
 //! Content-addressed blobs, deduplicated and compressed.
 //!
 //! A blob stays while a session names it, and for a day after it was put, so that there is time to
-//! name it. One row is kept for each time it was put: whoever names it uses up one of them, and
-//! deleting that session takes nothing from who has put the same and has yet to name it.
+//! name it. One row is kept for each time it was put. A session that names the blob uses up one row, so deleting
+//! that session leaves the rows of other writers that have not named it yet.
 
 use std::borrow::Cow;
 

@@ -22,7 +22,7 @@ pub struct Conversation {
     pub head: Seq,
     /// The messages, oldest first, including superseded ones.
     pub rows: Vec<MessageRow>,
-    /// Of those messages.
+    /// Records of these messages.
     pub records: Vec<Stored>,
     /// Number of messages of the session.
     pub count: u64,

@@ -48,7 +48,7 @@ pub(crate) fn unpack(
     text.is_empty().then_some(deltas)
 }
 
-/// What the next delta is told relative to.
+/// Base of the next delta.
 struct Last {
     seq: u64,
     at: i64,

@@ -1,6 +1,6 @@
 //! Streams and their deltas as they are kept: row by row while young, packed once folded.
 //!
-//! What all deltas of a stream have in common is kept once, as its *head*: the delta event with an
+//! The fields that all deltas of a stream share are kept once, as its *head*: the delta event with an
 //! empty delta. Every way of reading goes through [`StreamRow`], so it cannot matter whether a stream
 //! is folded.
 

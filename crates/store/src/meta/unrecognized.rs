@@ -20,9 +20,9 @@ pub struct Unrecognized {
     pub n: u64,
 }
 
-/// Of one version of one agent. Kinds beyond this many are counted together: their names come from outside.
+/// Most kinds of one version of one agent. Kinds beyond this many are counted together: their names come from outside.
 const MAX_KINDS: i64 = 50;
-/// Of all. What is new beyond this many is counted by its agent alone: versions come from outside too.
+/// Most rows in all. Further kinds are counted by agent alone: versions come from outside too.
 const MAX_ROWS: i64 = 500;
 const OTHER: &str = "other";
 

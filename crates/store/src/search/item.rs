@@ -172,7 +172,7 @@ fn tool_name(db: &Connection, at: RecordPlace<'_>, call: &CallId) -> Result<Stri
     Ok(String::new())
 }
 
-/// What the streams gave that this record has closed.
+/// Text of the streams that this record has closed.
 fn output_of(db: &Connection, at: RecordPlace<'_>, call: &CallId) -> Result<String, Error> {
     let mut output = String::new();
     for stream in [OutputStream::Stdout, OutputStream::Stderr] {

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::search::words::{Match, Phrases};
 
-/// Of a snippet, in bytes: all of it at most, and before the first match.
+/// Size limits of a snippet in bytes: in all, and before the first match.
 const LENGTH: usize = 200;
 const LEAD: usize = 40;
 

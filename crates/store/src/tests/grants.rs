@@ -1,4 +1,4 @@
-//! What was allowed for good: asked for to the letter, listed in order, taken back once.
+//! Grants for good: found by their exact text, listed in order, revoked once.
 
 use transcript::Millis;
 

@@ -119,7 +119,7 @@ async fn read_pages(store: &Store, id: &SessionId, mut range: ReadRange) -> Vec<
     }
 }
 
-/// What is looked up, against the records themselves.
+/// Compares look-ups with the records themselves.
 async fn check_derived(store: &Store, id: &SessionId, records: &[Record]) {
     let mut summary = Summary::default();
     for record in records {

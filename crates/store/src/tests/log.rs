@@ -87,7 +87,7 @@ pub(super) enum Oddity {
     Parent,
 }
 
-/// Of output, from the end of what was there.
+/// A delta of output at the end of the stream.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Place {
     End,
@@ -160,7 +160,7 @@ fn size() -> impl Strategy<Value = usize> {
 pub(super) struct Log {
     session: SessionId,
     run: Option<u8>,
-    /// What deltas gave so far, and for output where it ends.
+    /// Text of the deltas so far, and for output its end.
     texts: HashMap<StreamKey, String>,
     ends: HashMap<StreamKey, u64>,
     pub(super) records: Vec<Record>,
@@ -332,7 +332,7 @@ impl Log {
     }
 }
 
-/// What a reader without deltas gets of these records, said as plainly as possible.
+/// Reference implementation of a read without deltas.
 pub(super) fn without_covered(records: &[Record]) -> Vec<String> {
     let mut streams: HashMap<StreamKey, (Vec<&Record>, bool)> = HashMap::new();
     let mut finished = HashSet::new();
@@ -368,7 +368,7 @@ pub(super) fn without_covered(records: &[Record]) -> Vec<String> {
     super::json(&plain)
 }
 
-/// What the deltas of a stream have in common.
+/// Fields that the deltas of a stream share.
 fn like(record: &Record) -> (Option<ResponseId>, Value) {
     let mut value = serde_json::to_value(&record.event).unwrap();
     value["delta"] = Value::Null;

@@ -1,4 +1,4 @@
-//! What is kept of programs: their lines, their processes, and what nobody understood.
+//! Data about programs: their lines, their processes, and unrecognized messages.
 
 use tempfile::TempDir;
 use transcript::{Event, Millis, Seq, SessionId};

@@ -176,7 +176,7 @@ async fn what_waits_is_found_without_what_was_said_since() {
 }
 
 #[tokio::test]
-async fn a_message_that_was_moved_keeps_its_place_when_others_have_gone() {
+async fn moved_messages_keep_their_place_when_others_leave() {
     let dir = TempDir::new().unwrap();
     let (store, id) = (open(dir.path()), session("s"));
     let events = [
@@ -350,7 +350,7 @@ async fn what_is_superseded_is_neither_the_last_nor_counted() {
 
 /// However many there are, what leaves the store makes the same answer.
 #[tokio::test]
-async fn unrecognized_records_of_a_run_are_folded_and_make_the_same_answer() {
+async fn folded_unrecognized_records_make_the_same_message() {
     let dir = TempDir::new().unwrap();
     let (store, id) = (open(dir.path()), session("s"));
     let line = |n: u64| Event::Unrecognized {

@@ -110,7 +110,7 @@ fn kept_items(dir: &Path) -> Vec<KeptItem> {
     rows.unwrap().collect::<Result<_, _>>().unwrap()
 }
 
-/// What can be found in these records, said as plainly as possible.
+/// Reference implementation of the search over these records.
 fn model(records: &[Record]) -> Vec<(u64, ItemKind, String)> {
     let mut items = Vec::new();
     for record in records {

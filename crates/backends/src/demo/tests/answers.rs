@@ -1,4 +1,4 @@
-//! What the demo agent answers in the end, without the way to it.
+//! Final answers of the demo agent, without the steps before them.
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What holds for every message, every history and every result.
+//! Laws that hold for every message, every history and every result.
 
 use std::collections::HashMap;
 
