@@ -104,3 +104,25 @@ impl Turns {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// With a cost that grows with the square of the number of calls, this would not end in a test's time.
+    #[test]
+    fn many_calls_of_one_name_are_paired_in_linear_time() {
+        const CALLS: usize = 500_000;
+        let call = json!({ "name": "t" });
+        let calls = json!({ "role": "assistant", "metadata": { "tool_calls": vec![call; CALLS] } });
+        let result = json!({ "role": "tool", "metadata": { "tool_name": "t" } });
+        let messages: Vec<Value> =
+            std::iter::once(calls).chain(std::iter::repeat_n(result, CALLS)).collect();
+        let pairs = Pairs::of(&messages);
+        for nth in [0, CALLS / 2, CALLS - 1] {
+            assert_eq!(pairs.result_of(0, nth), Some(nth + 1));
+        }
+    }
+}
