@@ -215,6 +215,7 @@ impl Session {
 
     /// Gives up relayed calls for which nobody waits any more.
     pub(crate) fn drop_caller(&mut self, caller: ReplyId) {
+        self.command_lane.held.retain(|it| it.caller() != caller);
         self.relay.unmatched.retain(|it| it.reply.id() != caller);
         let is_it =
             |it: &Option<ReplyTo<ToolOutcome>>| it.as_ref().is_some_and(|it| it.id() == caller);
