@@ -14,8 +14,8 @@ use crate::config::{Config, Surroundings};
 use crate::password;
 use session::HOW_TO_GET_ONE;
 
-/// Time limit for the start of an MCP server during a check.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit for checks that may take long: damage of the database, and the start of MCP servers.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Result of one check: subject, state and message.
 struct Finding {
@@ -112,7 +112,7 @@ fn data_folder(data: &Path) -> Finding {
             says: format!("{shown}, made at the first start"),
         };
     }
-    match tempfile_in(data) {
+    match check_writable(data) {
         Ok(()) => Finding { what, state: State::Well, says: format!("{shown}") },
         Err(error) => {
             let says = format!("{shown} cannot be written: {error}. Fix that, or use --data DIR");
@@ -124,13 +124,13 @@ fn data_folder(data: &Path) -> Finding {
 /// Checks the database for damage, also while a server is running.
 fn database(data: &Path) -> Vec<Finding> {
     let what = "database";
-    let store::Checked { problems, is_complete } = store::check(data, PATIENCE);
+    let store::Checked { problems, is_complete } = store::check(data, CHECK_TIMEOUT);
     let file = data.join("callboard.db");
     if problems.is_empty() {
         let says = match (file.exists(), is_complete) {
             (false, _) => return Vec::new(),
             (true, true) => "no damage found".to_owned(),
-            (true, false) => format!("no damage found in the first {PATIENCE:?} of looking"),
+            (true, false) => format!("no damage found in the first {CHECK_TIMEOUT:?} of looking"),
         };
         return vec![Finding { what, state: State::Well, says }];
     }
@@ -144,7 +144,7 @@ fn database(data: &Path) -> Vec<Finding> {
 }
 
 /// Tests whether the folder is writable, with a temporary file.
-fn tempfile_in(data: &Path) -> std::io::Result<()> {
+fn check_writable(data: &Path) -> std::io::Result<()> {
     let probe = data.join(".doctor");
     std::fs::write(&probe, "can this be written?")?;
     std::fs::remove_file(&probe)
@@ -223,7 +223,7 @@ fn unrecognized(data: &Path) -> Vec<Finding> {
 /// touched.
 async fn mcp_servers(mut servers: Vec<McpSettings>) -> Vec<Finding> {
     for server in &mut servers {
-        server.time_limit = server.time_limit.min(PATIENCE);
+        server.time_limit = server.time_limit.min(CHECK_TIMEOUT);
     }
     let keep: StoreFile = Arc::new(|_| Box::pin(async { Err("nothing is kept".to_owned()) }));
     let servers = McpServers::new(servers, &format!("doctor {}", std::process::id()), &keep);

@@ -71,7 +71,7 @@ mod tests {
 
     /// Abandoned requests run to the end if they have begun, and never begin otherwise.
     #[tokio::test]
-    async fn draws_are_bounded_though_their_clients_are_gone() {
+    async fn draws_are_bounded_after_disconnects() {
         let pool = DrawPool { permits: Arc::new(Semaphore::new(2)) };
         let begun = Arc::new(AtomicUsize::new(0));
         let (begin, has_begun) = mpsc::channel();

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_password_that_was_set_is_right() {
+    fn only_the_current_password_is_accepted() {
         let data = tempfile::tempdir().unwrap();
         assert!(!is_set(data.path()) && stored_hash(data.path()).unwrap().is_none());
         assert!(set(data.path(), "short").is_err());

@@ -82,7 +82,7 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     allow_many_connections();
     let store = open_store(&config, "callboard serve")?;
     // Installed before the ready line, because a reader of that line may send a signal immediately.
-    let told_to_stop = told_to_stop()?;
+    let stop_signal = stop_signal()?;
     let raw_days = config.raw_days;
     let server = Server::start(store, config).await?;
     // A damaged table must not keep the server from serving the rest.
@@ -98,7 +98,7 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     tokio::spawn(async move { shared.agents.examine().await });
     announce(server.address, &server.token)?;
 
-    told_to_stop.await;
+    stop_signal.await;
     tracing::info!("stopping");
     upkeep.abort();
     server.stop().await
@@ -124,7 +124,7 @@ impl Server {
             format!("{} cannot be listened on; choose another with --listen", config.listen)
         })?;
         let address = listener.local_addr()?;
-        let token = settle_token(&config, address)?;
+        let token = choose_token(&config, address)?;
         store.set_address(&format!("http://{address}"))?;
 
         let owner = config.data.display().to_string();
@@ -153,7 +153,7 @@ impl Server {
         });
         // Processes of an earlier server must end before any session continues.
         end_survivors(&store).await?;
-        ship(&shared.agents.shipped)?;
+        write_shipped_files(&shared.agents.shipped)?;
         let sessions = Sessions::new(Arc::clone(&shared));
         let (stop, stopping) = watch::channel(false);
         let edge = Edge {
@@ -235,7 +235,7 @@ async fn sweep(store: &Store, raw_days: u32) {
 }
 
 /// Writes the files that programs are started with, in the version that belongs to this build.
-fn ship(folder: &Path) -> anyhow::Result<()> {
+fn write_shipped_files(folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     for (name, text) in SHIPPED {
         let path = folder.join(name);
@@ -245,7 +245,7 @@ fn ship(folder: &Path) -> anyhow::Result<()> {
 }
 
 /// Returns a future that completes at Ctrl-C or SIGTERM. Handles both signals from now on.
-fn told_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
+fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
     Ok(async move {
@@ -258,7 +258,7 @@ fn told_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
 
 /// Returns the configured token, or else the previous one, so that open pages stay signed in, or
 /// else a new one.
-fn settle_token(config: &Config, address: SocketAddr) -> anyhow::Result<String> {
+fn choose_token(config: &Config, address: SocketAddr) -> anyhow::Result<String> {
     let path = server_file(&config.data);
     let kept = || read_server_file(&config.data).map(|it| it.token);
     let token = config.token.clone().or_else(kept).unwrap_or_else(clock::new_token);

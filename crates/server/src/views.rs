@@ -31,11 +31,11 @@ const FRAME: Duration = Duration::from_millis(33);
 const READABLE: usize = 6;
 const LONG_FRAME: Duration = Duration::from_millis(50);
 /// Interval of checks for signs of life of a program.
-const LOOK: Duration = Duration::from_secs(1);
+const PULSE_INTERVAL: Duration = Duration::from_secs(1);
 /// Number of messages kept in memory for a view with open pages.
-const KEPT: usize = 8 * render::WINDOW;
+const MESSAGES_KEPT: usize = 8 * render::WINDOW;
 /// Time that a view without pages is kept.
-const LINGER: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Number of patches that a page may be behind before it has to reload.
 const PATCHES_KEPT: usize = 256;
 const READ_AT_ONCE: usize = 1000;
@@ -167,7 +167,8 @@ impl<'a> Drawing<'a> {
             if drawing.watchers.receiver_count() > 0 {
                 drawing.watched_at = Instant::now();
             }
-            let (due, look) = (drawing.drawn_at + drawing.frame, drawing.looked_at + LOOK);
+            let (due, look) =
+                (drawing.drawn_at + drawing.frame, drawing.looked_at + PULSE_INTERVAL);
             tokio::select! {
                 join = joining.recv() => match join {
                     Some(join) => drawing.join(join).await?,
@@ -185,7 +186,7 @@ impl<'a> Drawing<'a> {
                     }
                 }
                 () = sleep_until(look), if drawing.is_watched_at_work() => drawing.look(),
-                () = sleep_until(drawing.watched_at + LINGER) => {
+                () = sleep_until(drawing.watched_at + IDLE_TIMEOUT) => {
                     if drawing.watchers.receiver_count() == 0 && joining.is_empty() {
                         return Ok(());
                     }
@@ -263,13 +264,13 @@ impl<'a> Drawing<'a> {
                     match news.try_recv() {
                         Ok(News::Committed(commit)) => self.take(&commit),
                         Ok(News::Deleted) => return Ok(false),
-                        Ok(News::StorageFailed(why)) => self.tell_failure(&why),
+                        Ok(News::StorageFailed(why)) => self.send_failure(&why),
                         Err(TryRecvError::Lagged(_)) => self.read_on().await?,
                         Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(true),
                     }
                 }
             }
-            Ok(News::StorageFailed(why)) => self.tell_failure(&why),
+            Ok(News::StorageFailed(why)) => self.send_failure(&why),
             Err(RecvError::Lagged(_)) => self.read_on().await?,
             Ok(News::Deleted) | Err(RecvError::Closed) => return Ok(false),
         }
@@ -294,8 +295,8 @@ impl<'a> Drawing<'a> {
         self.frame = if self.waiting.len() > READABLE { LONG_FRAME } else { FRAME };
         self.draw_waiting().await?;
         self.drawn_at = Instant::now();
-        if self.page.transcript().messages.len() > KEPT {
-            self.page.keep_last(KEPT / 2);
+        if self.page.transcript().messages.len() > MESSAGES_KEPT {
+            self.page.keep_last(MESSAGES_KEPT / 2);
         }
         Ok(())
     }
@@ -340,7 +341,7 @@ impl<'a> Drawing<'a> {
         Shown::Frame(frame.to_string().into())
     }
 
-    fn tell_failure(&self, why: &str) {
+    fn send_failure(&self, why: &str) {
         let frame = json!({
             "type": "error", "sessionId": self.session, "code": "storage", "message": why, "retryable": true,
         });

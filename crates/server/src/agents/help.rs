@@ -10,7 +10,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 /// Time limit for a program's output; a program that takes longer counts as silent.
-const PATIENCE: Duration = Duration::from_secs(10);
+const HELP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Output of a program about itself, cached until the file of the program changes.
 #[derive(Debug, Default)]
@@ -76,7 +76,7 @@ impl Learned {
             .kill_on_drop(true)
             .output();
         // A program that cannot be started reports the reason when it is launched.
-        let said = timeout(PATIENCE, answer).await.ok().and_then(Result::ok);
+        let said = timeout(HELP_TIMEOUT, answer).await.ok().and_then(Result::ok);
         // Pi writes to stdout only during a conversation.
         let words = said.and_then(|it| {
             // A program that does not know the option may only report that by its exit code. A
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn silence_is_no_answer_unless_it_is_a_refusal() {
+    async fn silent_programs_have_no_output_unless_they_fail() {
         for (script, expected) in [
             ("echo help", Some("help\n")),
             ("echo help >&2", Some("help\n")),

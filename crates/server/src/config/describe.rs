@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_setting_is_named_but_display_settings() {
+    fn every_setting_except_display_settings_is_named() {
         let text = "demo = { pace = \"instant\" }\n[server]\nlisten = 1\nallowed_origins = [\"http://a\"]\n\
                     [[agents]]\nid = \"x\"\nkind = \"codex\"\ncommand = [\"./t\u{202e}.sh\", \"a\"]\n\
                     [approvals.rules]\n\"*\" = \"allow\"\n\

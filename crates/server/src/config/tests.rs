@@ -41,7 +41,7 @@ fn refuses(text: &str, expect: Expect) {
 }
 
 #[test]
-fn nothing_at_all_gives_the_demo_agent() {
+fn no_configuration_gives_the_demo_agent() {
     let config = load("", ServeArgs::default()).unwrap();
     assert_eq!(config.listen.to_string(), DEFAULT_LISTEN);
     assert_eq!(config.agents.default_id(), Some("demo"));
@@ -74,7 +74,7 @@ fn listen_takes_an_address_or_a_port() {
 }
 
 #[test]
-fn flags_weigh_more_than_the_file() {
+fn flags_override_the_file() {
     let args = ServeArgs { listen: Some("127.0.0.1:9".parse().unwrap()), ..Default::default() };
     let config = load("[server]\nlisten = \"127.0.0.1:8\"\ndata = \"/tmp/x\"", args).unwrap();
     assert_eq!(config.listen.port(), 9);
@@ -87,7 +87,7 @@ fn ids_of(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn programs_are_there_unless_the_file_names_agents() {
+fn programs_are_listed_unless_the_file_names_agents() {
     assert_eq!(ids_of(""), ["demo", "claude", "codex", "pi"]);
     assert_eq!(ids_of("[[agents]]\nid = \"mine\"\nkind = \"pi\""), ["mine", "demo"]);
     let config = load("", ServeArgs::default()).unwrap();
@@ -100,7 +100,7 @@ fn programs_are_there_unless_the_file_names_agents() {
 }
 
 #[test]
-fn a_program_takes_what_is_for_programs() {
+fn program_agents_accept_the_keys_of_programs() {
     let agent = |rest: &str| format!("[[agents]]\nid = \"c\"\nkind = \"codex\"\n{rest}");
     let all = "command = [\"bin/codex\", \"-x\"]\nargs = [\"-y\"]\nmodel = \"m\"\nidle_minutes = 3\n\
                env = { A = \"1\", B = \"env:SET\" }\npermission_mode = \"auto\"";
@@ -144,7 +144,7 @@ fn a_program_takes_what_is_for_programs() {
 }
 
 #[test]
-fn the_demo_agent_can_be_left_out_renamed_and_hurried() {
+fn the_demo_agent_is_configurable() {
     assert_eq!(ids_of("demo = false"), ["claude", "codex", "pi"]);
     let config = load(
         "[demo]\npace = \"instant\"\n[[agents]]\nid = \"tour\"\nkind = \"demo\"",
@@ -157,7 +157,7 @@ fn the_demo_agent_can_be_left_out_renamed_and_hurried() {
 }
 
 #[test]
-fn mistakes_are_named_with_their_line() {
+fn errors_name_their_line() {
     refuses(
         "[server]\nlisten = \"nowhere\"",
         expect![[r#"
@@ -206,7 +206,7 @@ fn mistakes_are_named_with_their_line() {
 }
 
 #[test]
-fn mistakes_in_an_agent_are_named_with_its_line() {
+fn errors_in_an_agent_name_its_line() {
     let agent = |more: &str| {
         format!(
             "# mine\n[[agents]]\nid = \"m\"\nkind = \"openai\"\nmodel = \"x\"\n\
@@ -268,7 +268,7 @@ fn mistakes_in_an_agent_are_named_with_its_line() {
 }
 
 #[test]
-fn an_agent_with_everything() {
+fn an_agent_with_all_keys() {
     let text = r#"
         [[agents]]
         id = "m"
@@ -351,7 +351,7 @@ fn mcp_servers_of_both_kinds() {
 }
 
 #[test]
-fn mistakes_in_mcp_servers_are_named_with_their_line() {
+fn errors_in_mcp_servers_name_their_line() {
     refuses(
         "[[mcp_servers]]\nid = \"a\"\ncomand = [\"x\"]",
         expect![[r#"
@@ -403,7 +403,7 @@ fn mistakes_in_mcp_servers_are_named_with_their_line() {
 }
 
 #[test]
-fn beyond_loopback_needs_a_token_of_ones_own() {
+fn other_addresses_need_a_token() {
     let open = || ServeArgs { listen: Some("0.0.0.0:1".parse().unwrap()), ..Default::default() };
     let error = load("", open()).unwrap_err().to_string();
     assert!(error.contains("CALLBOARD_TOKEN"), "{error}");

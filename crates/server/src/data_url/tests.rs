@@ -8,7 +8,7 @@ use super::read;
 
 /// Every byte, and every length of padding.
 #[test]
-fn what_was_written_is_read() {
+fn encoded_bytes_are_decoded() {
     let bytes: Vec<u8> = (0..=255).collect();
     for n in 0..=bytes.len() {
         let bytes = &bytes[..n];
@@ -24,7 +24,7 @@ fn what_was_written_is_read() {
 }
 
 #[test]
-fn others_are_none() {
+fn other_urls_are_none() {
     for url in ["", "data:", "data:text/plain;base64", "https://example.com/a,b"] {
         assert_eq!(read(url), None, "{url}");
     }

@@ -19,11 +19,11 @@ use super::openapi::{Operation, Takes};
 use super::{App, BODY_MAX, FILE_MAX};
 
 /// Time limit for receiving a body.
-const BODY_WITHIN: Duration = Duration::from_secs(30);
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Number of bytes of an oversized body that are discarded before the connection is closed.
 const DISCARDED_MAX: usize = 4 * FILE_MAX;
 /// Maximum pause of a client while an oversized body is discarded.
-const PAUSE_MAX: Duration = Duration::from_millis(500);
+const DISCARD_PAUSE: Duration = Duration::from_millis(500);
 
 /// A JSON body.
 pub(super) struct Input<T>(pub(super) T);
@@ -111,10 +111,10 @@ async fn read_body(request: Request, limit: Limit) -> Result<Bytes, HttpError> {
     let mut pieces = request.into_body().into_data_stream();
     let read = match is_too_large {
         true => Err(limit.exceeded()),
-        false => tokio::time::timeout(BODY_WITHIN, collect(&mut pieces, limit))
+        false => tokio::time::timeout(BODY_TIMEOUT, collect(&mut pieces, limit))
             .await
             .unwrap_or_else(|_| {
-                let message = format!("the body did not come within {BODY_WITHIN:?}");
+                let message = format!("the body did not come within {BODY_TIMEOUT:?}");
                 Err(HttpError::new(RequestCode::TooSlow, message))
             }),
     };
@@ -142,14 +142,14 @@ async fn collect(pieces: &mut BodyDataStream, limit: Limit) -> Result<Bytes, Htt
 async fn discard(pieces: &mut BodyDataStream) {
     let read = async {
         let mut size = 0;
-        while let Ok(Some(Ok(piece))) = tokio::time::timeout(PAUSE_MAX, pieces.next()).await {
+        while let Ok(Some(Ok(piece))) = tokio::time::timeout(DISCARD_PAUSE, pieces.next()).await {
             size += piece.len();
             if size > DISCARDED_MAX {
                 return;
             }
         }
     };
-    let _ = tokio::time::timeout(BODY_WITHIN, read).await;
+    let _ = tokio::time::timeout(BODY_TIMEOUT, read).await;
 }
 
 /// Query parameters.

@@ -79,14 +79,14 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_one_that_leads_here() {
+    fn urls_use_the_scheme_of_the_host() {
         let hosts = Hosts::new("127.0.0.1:4520".parse().unwrap(), Some("https://chat.example/x"));
         assert_eq!(hosts.address("chat.example", "/a"), "https://chat.example/a");
         assert_eq!(hosts.address("127.0.0.1:4520", "/a"), "http://127.0.0.1:4520/a");
     }
 
     #[test]
-    fn only_names_that_nobody_can_point_elsewhere() {
+    fn only_names_of_this_server_are_accepted() {
         let strangers =
             ["", "evil.example:4520", "127.0.0.1.evil.example:4520", "127.0.0.1", "127.0.0.1:4521"];
         let loopback = ["127.0.0.1:4520", "localhost:4520", "LOCALHOST:4520", "[::1]:4520"];

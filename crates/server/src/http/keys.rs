@@ -30,7 +30,7 @@ const DAY_MS: i64 = 86_400_000;
 /// Setting that holds the fingerprint.
 const SECRETS: &str = "sign_in_secrets";
 /// Interval of checks for a changed password.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Hash of a cookie.
 pub(super) type SignInHash = [u8; 32];
@@ -262,7 +262,7 @@ impl Revocation {
 
 /// Checks until the server stops whether another process has changed the password.
 pub(super) async fn watch_secrets(door: Arc<Door>, mut stopping: watch::Receiver<bool>) {
-    let mut looks = tokio::time::interval(LOOK_EVERY);
+    let mut looks = tokio::time::interval(CHECK_INTERVAL);
     loop {
         tokio::select! {
             _ = stopping.changed() => return,

@@ -15,16 +15,16 @@ use tokio::sync::{mpsc, watch};
 use tower::Service;
 
 /// Time limit for receiving the headers of a request.
-const HEADERS_WITHIN: Duration = Duration::from_secs(10);
+const HEADERS_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum size of all headers together.
 const HEADERS_MAX: usize = 64 * 1024;
 /// Size of the send buffer; the system allocates twice this. It bounds the memory for a connection
 /// that does not read, which would otherwise be several megabytes.
 const SEND_BUFFER: usize = 512 * 1024;
 /// Time that connections have to end when the server stops.
-const GRACE: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause after a connection could not be accepted, for example for lack of file handles.
-const BREATHER: Duration = Duration::from_millis(50);
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
 /// Serves until `stopping` changes, then lets requests in progress finish. `all_gone` completes
 /// when the last connection, including WebSockets, has dropped its sender.
@@ -42,14 +42,14 @@ pub(crate) async fn serve(
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(BREATHER).await;
+                    tokio::time::sleep(ACCEPT_BACKOFF).await;
                 }
             },
             _ = stopping.changed() => break,
         }
     }
     drop((listener, router));
-    if tokio::time::timeout(GRACE, all_gone.recv()).await.is_err() {
+    if tokio::time::timeout(SHUTDOWN_TIMEOUT, all_gone.recv()).await.is_err() {
         tracing::warn!("some connections did not end in time");
     }
 }
@@ -70,7 +70,7 @@ async fn connect(
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS_WITHIN)
+        .header_read_timeout(HEADERS_TIMEOUT)
         .max_buf_size(HEADERS_MAX)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();

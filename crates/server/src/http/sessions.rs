@@ -216,7 +216,7 @@ pub(super) struct DeleteParams {
 }
 
 /// Maximum delay of a deletion, in seconds.
-const LEAVING_MAX: u64 = 3600;
+const MAX_DELETION_DELAY: u64 = 3600;
 
 pub(super) async fn delete(
     State(app): State<App>,
@@ -225,7 +225,7 @@ pub(super) async fn delete(
 ) -> Result<NoContent, HttpError> {
     match seconds {
         Some(seconds) => {
-            let after = Duration::from_secs(seconds.min(LEAVING_MAX));
+            let after = Duration::from_secs(seconds.min(MAX_DELETION_DELAY));
             app.sessions.delete_after(&id, after).await?;
         }
         None => app.sessions.ask(&id, |reply| Command::Delete { reply }).await?,

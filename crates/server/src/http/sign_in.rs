@@ -40,7 +40,7 @@ pub(super) struct Attempts {
 impl Attempts {
     /// Takes one attempt. Returns false if none is left.
     fn take(&self, from: IpAddr, now: Millis) -> bool {
-        let from = home_of(from);
+        let from = network_of(from);
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         if left.len() >= ADDRESSES && !left.contains_key(&from) {
             forget_older_half(&mut left);
@@ -58,7 +58,7 @@ impl Attempts {
 
 /// Returns the network that shares a limit: an IPv6 client controls all addresses with the same
 /// first half, and a local user all of 127.0.0.0/8.
-fn home_of(address: IpAddr) -> IpAddr {
+fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         it if it.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(it) => IpAddr::V6((it.to_bits() >> 64 << 64).into()),
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attempts_run_out_for_one_and_not_for_others() {
+    fn attempts_are_limited_per_address() {
         let attempts = Attempts::default();
         let [one, other]: [IpAddr; 2] = [[10, 0, 0, 1].into(), [10, 0, 0, 2].into()];
         let at = |seconds: i64| Millis(seconds * 1000);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn all_loopback_addresses_are_one() {
+    fn loopback_addresses_share_a_limit() {
         let attempts = Attempts::default();
         let from = |n: u8| IpAddr::from([127, n, 0, 1]);
         assert!((0..5).all(|n| attempts.take(from(n), Millis(0))));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_many_addresses_has_no_more_attempts_and_no_more_room() {
+    fn an_ipv6_network_shares_attempts_and_memory() {
         let attempts = Attempts::default();
         let home = |n: u128| IpAddr::V6((0x2001_0db8_u128 << 96 | n).into());
         assert!((0..BURST).all(|n| attempts.take(home(n.into()), Millis(0))));

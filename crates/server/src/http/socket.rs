@@ -42,15 +42,15 @@ const READ_BUFFER: usize = 1024;
 const WRITE_BUFFER: usize = 4 * 1024;
 /// Frame size above which the connection is closed. A frame between [`BODY_MAX`] and this gets an
 /// error.
-const CUT_OFF: usize = 2 * BODY_MAX;
+const MAX_FRAME: usize = 2 * BODY_MAX;
 /// Number of batches of frames that may wait between the subscriptions and the connection.
 const OUTBOX: usize = 8;
 /// Close code that tells a page to sign in again.
 const SIGNED_OUT: (u16, &str) = (4401, "signed out");
 /// Time after which a connection that accepts nothing is closed.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit for the last frames of a connection.
-const GOODBYE: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) async fn open(
     State(app): State<App>,
@@ -63,8 +63,8 @@ pub(super) async fn open(
     let response = upgrade
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(WRITE_BUFFER)
-        .max_message_size(CUT_OFF)
-        .max_frame_size(CUT_OFF)
+        .max_message_size(MAX_FRAME)
+        .max_frame_size(MAX_FRAME)
         .on_upgrade(|socket| Connection::new(app).serve(socket, revocation));
     Ok(response)
 }
@@ -124,7 +124,7 @@ impl Connection {
             let sent = tokio::select! {
                 biased;
                 () = &mut revoked => None,
-                sent = tokio::time::timeout(PATIENCE, sending) => Some(sent),
+                sent = tokio::time::timeout(WRITE_TIMEOUT, sending) => Some(sent),
             };
             let Some(sent) = sent else {
                 return close(SIGNED_OUT, &mut socket).await;
@@ -134,7 +134,9 @@ impl Connection {
                 Ok(Err(_)) => return,
                 Err(_) => {
                     self.app.shared.metrics.watchers_cut_off.inc();
-                    tracing::info!("closing a connection that accepted nothing for {PATIENCE:?}");
+                    tracing::info!(
+                        "closing a connection that accepted nothing for {WRITE_TIMEOUT:?}"
+                    );
                     return;
                 }
             }
@@ -145,7 +147,7 @@ impl Connection {
     /// Sends the last records, including the ends of runs, before the server stops.
     async fn send_rest(&mut self, socket: &mut WebSocket) {
         let sending = send_all(socket, Vec::new(), &mut self.frames);
-        if let Ok(Ok(())) = tokio::time::timeout(GOODBYE, sending).await {
+        if let Ok(Ok(())) = tokio::time::timeout(CLOSE_TIMEOUT, sending).await {
             close((close_code::AWAY, "the server is stopping"), socket).await;
         }
     }
@@ -305,7 +307,7 @@ impl Connection {
     fn watch_list(&mut self, view: ViewKind, part: ListPart, version: Option<String>) {
         let (changes, outbox) = (self.app.shared.hub.watch_list(), self.outbox.clone());
         let task = match view {
-            ViewKind::Records => self.watches.spawn(tell_list(changes, outbox)),
+            ViewKind::Records => self.watches.spawn(send_list_changes(changes, outbox)),
             ViewKind::Html => {
                 self.watches.spawn(draw_list(self.app.clone(), part, version, changes, outbox))
             }
@@ -411,12 +413,12 @@ async fn send_all(
 
 async fn close((code, reason): (u16, &'static str), socket: &mut WebSocket) {
     let frame = CloseFrame { code, reason: reason.into() };
-    let _ = tokio::time::timeout(GOODBYE, socket.send(Message::Close(Some(frame)))).await;
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, socket.send(Message::Close(Some(frame)))).await;
 }
 
 /// Sends changes of the session list. After missed changes it sends the newer ones; the client can
 /// request the list.
-async fn tell_list(mut changes: Receiver<Arc<ListChange>>, outbox: Outbox) {
+async fn send_list_changes(mut changes: Receiver<Arc<ListChange>>, outbox: Outbox) {
     loop {
         let frame = match changes.recv().await {
             Ok(change) => list_notice(&change).to_frame(),

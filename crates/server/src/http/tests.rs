@@ -16,7 +16,7 @@ use crate::password;
 const OURS: &str = "127.0.0.1:4520";
 
 /// Returns the router on a new store in this folder.
-async fn door_to(data: &tempfile::TempDir) -> Router {
+async fn router_on(data: &tempfile::TempDir) -> Router {
     router(app_in(data).await)
 }
 
@@ -47,9 +47,9 @@ const METHODS: [Method; 8] = [
 ];
 
 #[tokio::test]
-async fn no_route_is_open_but_healthz() {
+async fn only_public_routes_need_no_key() {
     let data = tempfile::tempdir().unwrap();
-    let router = door_to(&data).await;
+    let router = router_on(&data).await;
     let paths = routes().into_iter().map(|route| route.path).chain(["/nothing", "/api/%2e%2e/x"]);
     let mut knocked = 0;
     for path in paths {
@@ -83,9 +83,9 @@ async fn no_route_is_open_but_healthz() {
 
 /// OpenAI's clients read no other form.
 #[tokio::test]
-async fn what_is_refused_under_v1_is_refused_in_the_words_of_openai() {
+async fn errors_under_v1_have_the_form_of_openai() {
     let data = tempfile::tempdir().unwrap();
-    let router = door_to(&data).await;
+    let router = router_on(&data).await;
     let paths = ["/v1/models", "/v1/models/nobody", "/v1/chat/completions", "/v1/nothing", "/v1/"];
     let keys = ["Bearer the token", "Bearer another"];
     for (path, method) in paths.iter().flat_map(|path| METHODS.map(|method| (path, method))) {
@@ -110,9 +110,9 @@ async fn what_is_refused_under_v1_is_refused_in_the_words_of_openai() {
 }
 
 #[tokio::test]
-async fn the_document_has_every_method_of_every_route_and_no_other() {
+async fn the_document_has_exactly_the_routes() {
     let data = tempfile::tempdir().unwrap();
-    let router = door_to(&data).await;
+    let router = router_on(&data).await;
     let document = openapi::document();
     let paths = document["paths"].as_object().unwrap();
     assert!(paths.len() > 20);
@@ -139,7 +139,7 @@ async fn the_document_has_every_method_of_every_route_and_no_other() {
 
 /// Requests and responses are described separately; a name must not have two meanings.
 #[test]
-fn a_name_in_the_document_means_one_thing() {
+fn schema_names_are_unambiguous() {
     let (read, written) = openapi::named_schemas();
     for (name, schema) in &read {
         assert!(written.get(name).is_none_or(|it| it == schema), "{name}");
@@ -148,9 +148,9 @@ fn a_name_in_the_document_means_one_thing() {
 }
 
 #[tokio::test]
-async fn a_friend_may_read_with_the_token_and_nobody_else() {
+async fn an_allowed_origin_needs_the_token() {
     let data = tempfile::tempdir().unwrap();
-    let router = door_to(&data).await;
+    let router = router_on(&data).await;
     let ask = async |origin: &str| {
         let request = Request::get("/api/agents").header(HOST, OURS).header(ORIGIN, origin);
         let request = request.header(AUTHORIZATION, "Bearer the token").body(Body::empty());
@@ -178,9 +178,9 @@ async fn a_friend_may_read_with_the_token_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn every_answer_says_how_it_may_be_used() {
+async fn every_response_has_security_headers() {
     let data = tempfile::tempdir().unwrap();
-    let router = door_to(&data).await;
+    let router = router_on(&data).await;
     for (path, key) in [("/", true), ("/", false), ("/api/agents", true), ("/nothing", true)] {
         let mut request = Request::get(path).header(HOST, OURS);
         if key {
@@ -200,9 +200,9 @@ async fn every_answer_says_how_it_may_be_used() {
 
 /// By `Content-Length`, and while the body is read.
 #[tokio::test]
-async fn a_file_that_is_too_large_is_told_its_limit() {
+async fn errors_for_large_files_name_the_limit() {
     let data = tempfile::tempdir().unwrap();
-    let router = door_to(&data).await;
+    let router = router_on(&data).await;
     for announced in [true, false] {
         let request = Request::post("/api/blobs").header(HOST, OURS);
         let request = request.header(AUTHORIZATION, "Bearer the token");
@@ -223,7 +223,7 @@ async fn a_file_that_is_too_large_is_told_its_limit() {
 #[tokio::test(start_paused = true)]
 async fn a_refused_body_is_read_for_a_limited_time() {
     let data = tempfile::tempdir().unwrap();
-    let router = door_to(&data).await;
+    let router = router_on(&data).await;
     for announced in [true, false] {
         let mut request = Request::post("/api/blobs").header(HOST, OURS);
         request = request.header(AUTHORIZATION, "Bearer the token");
@@ -246,7 +246,7 @@ async fn a_refused_body_is_read_for_a_limited_time() {
 
 /// A correct password is refused if it is changed before its check has ended.
 #[tokio::test]
-async fn a_password_changed_during_its_check_signs_nobody_in() {
+async fn a_password_changed_during_its_check_is_refused() {
     let data = tempfile::tempdir().unwrap();
     let app = app_in(&data).await;
     let (router, desk) = (router(app.clone()), Arc::clone(&app.attempts.desk));

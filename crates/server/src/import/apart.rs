@@ -6,8 +6,8 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::spawn_blocking;
 
 /// Maximum number of concurrent imports; further ones wait. Each holds its file and all records in memory.
-const AT_ONCE: usize = 2;
-static PERMITS: Semaphore = Semaphore::const_new(AT_ONCE);
+const MAX_IMPORTS: usize = 2;
+static PERMITS: Semaphore = Semaphore::const_new(MAX_IMPORTS);
 
 /// Maximum number of JSON objects in a file. A short message needs about a kilobyte during its import, so
 /// this bounds memory where the file size does not.

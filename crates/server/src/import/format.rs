@@ -33,7 +33,7 @@ const OURS: &str = "callboard";
 /// Older name of Callboard's own format, from the extension of exported logs.
 const LOG: &str = "jsonl";
 /// Number of first lines in which a program is recognised.
-const TELLING_LINES: usize = 100;
+const DETECTION_LINES: usize = 100;
 
 impl ImportFormat {
     /// Returns the names of all formats with their labels.
@@ -74,7 +74,7 @@ impl ImportFormat {
             Self::Document(format) => Some(Kind::Document(format)),
             Self::Auto => {
                 let head =
-                    text.match_indices('\n').nth(TELLING_LINES).map_or(text, |it| &text[..it.0]);
+                    text.match_indices('\n').nth(DETECTION_LINES).map_or(text, |it| &text[..it.0]);
                 let program = detect("", head).map(Kind::Program);
                 let is_ours =
                     || !text.trim().is_empty() && (is_log(text) || is_object::<Exported>(text));

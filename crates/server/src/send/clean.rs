@@ -59,7 +59,7 @@ impl Cleaner {
             // A carriage return alone would overwrite the line.
             clean.push('\n');
         }
-        if matches!(letter, '\n' | '\t') || !is_unseen(letter) {
+        if matches!(letter, '\n' | '\t') || !needs_escape(letter) {
             clean.push(letter);
         }
     }
@@ -86,7 +86,7 @@ pub(super) fn visible_line(text: &str) -> String {
 }
 
 /// Returns whether a character is a control character or changes the text direction.
-fn is_unseen(letter: char) -> bool {
+fn needs_escape(letter: char) -> bool {
     letter.is_control()
         || matches!(
             letter,
@@ -123,7 +123,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_way_to_cut_a_stream_leaves_the_same() {
+    fn chunk_borders_do_not_change_the_output() {
         for (stream, expected) in STREAMS {
             let cuts: Vec<usize> =
                 (0..=stream.len()).filter(|it| stream.is_char_boundary(*it)).collect();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_letters_make_a_control_that_gets_through() {
+    fn no_pair_of_characters_passes_a_control() {
         let letters: Vec<char> = (0..=0xff).filter_map(char::from_u32).collect();
         for first in &letters {
             for second in &letters {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_decided_about_hides_nothing() {
+    fn text_to_decide_about_hides_nothing() {
         assert_eq!(visible("ls \x1b]; rm -r ~"), "ls \\u{1b}]; rm -r ~");
         assert_eq!(visible("a\rb\u{202e}c\nd"), "a\\u{d}b\\u{202e}c\nd");
         assert_eq!(visible_line(" a\n\n b\tc "), "a b c");

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_offered_cannot_be_chosen() {
+    fn only_offered_choices_are_accepted() {
         for line in ["s", "a", "session", "always"] {
             assert_eq!(question(&[Scope::Once]).answer(Some(line)), None);
         }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_no_may_have_a_reason() {
+    fn a_denial_may_have_a_reason() {
         for (line, reason) in [("not there", Some("not there")), ("  ", None), ("y", Some("y"))] {
             let mut question = question(&ALL);
             assert_eq!(question.answer(Some("n")), None);

@@ -65,7 +65,7 @@ fn text(part: &str, delta: &str) -> Value {
 }
 
 #[test]
-fn words_calls_and_output_each_have_their_lines() {
+fn texts_calls_and_output_have_separate_lines() {
     let mut events = vec![
         json!({ "type": "thinking_delta", "partId": "t", "delta": "Let me " }),
         json!({ "type": "thinking_delta", "partId": "t", "delta": "see." }),
@@ -105,7 +105,7 @@ fn words_calls_and_output_each_have_their_lines() {
 }
 
 #[test]
-fn text_that_comes_whole_is_shown_whole_and_once() {
+fn text_without_deltas_is_shown_once() {
     let done =
         |part: &str, text: &str| json!({ "type": "text_done", "partId": part, "text": text });
     check(
@@ -124,7 +124,7 @@ fn text_that_comes_whole_is_shown_whole_and_once() {
 }
 
 #[test]
-fn how_it_went_wrong_is_said() {
+fn failures_are_shown() {
     let mut events = Vec::new();
     for (id, code) in [("a", "tool_denied"), ("b", "tool_interrupted"), ("c", "tool_timeout")] {
         events.extend(call(id, "shell", "ls", &json!({})));
@@ -155,7 +155,7 @@ fn how_it_went_wrong_is_said() {
 
 /// No field of any record can control the terminal; only the command's own colours do.
 #[test]
-fn no_control_gets_through_from_any_field() {
+fn no_field_controls_the_terminal() {
     let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J\r\u{9b}1A\u{202e}x";
     let mut events = vec![
         text("a", evil),
@@ -191,7 +191,7 @@ fn no_control_gets_through_from_any_field() {
 }
 
 #[test]
-fn output_that_is_told_again_is_not_shown_again() {
+fn repeated_output_is_shown_once() {
     let mut events = call("a", "shell", "ls", &json!({})).to_vec();
     events.extend([
         output("a", "stdout", 0, "one\n"),

@@ -84,7 +84,7 @@ const KEYS: &[(&str, &str, &str, Seen, [&str; 2])] = &[
 ];
 
 #[test]
-fn every_key_does_what_it_says() {
+fn every_key_has_its_effect() {
     for (section, key, value, seen, [without, with]) in KEYS {
         let config = load("", ServeArgs::default()).unwrap();
         assert_eq!(seen(&config), *without, "[{section}] without {key}");
@@ -125,7 +125,7 @@ fn keys_of(section: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn no_key_is_forgotten_here() {
+fn every_key_is_tested() {
     for section in ["server", "tools", "exchanges"] {
         let known = KEYS.iter().filter(|it| it.0 == section).map(|it| it.1.to_owned());
         assert_eq!(known.collect::<BTreeSet<_>>(), keys_of(section), "[{section}]");
@@ -156,7 +156,7 @@ fn reach(config: &Config) -> String {
 }
 
 #[test]
-fn every_key_of_a_model_does_what_it_says() {
+fn every_key_of_a_model_has_its_effect() {
     let seen: &[(&str, &str, Seen, [&str; 2])] = &[
         ("model", "\"y\"", |it| model(it).settings.model.clone(), ["x", "y"]),
         (
@@ -224,7 +224,7 @@ fn every_key_of_a_model_does_what_it_says() {
 }
 
 #[test]
-fn mistakes_in_a_model_say_what_is_right() {
+fn errors_in_a_model_name_the_allowed_values() {
     for (keys, words) in [
         (vec![("id", "\"\"")], "use 1 to 64 letters"),
         (vec![("workspace", "\"/no/such/folder\"")], "/no/such/folder is no folder"),

@@ -55,7 +55,7 @@ fn a_rule_is_a_word_or_lists_of_patterns() {
 }
 
 #[test]
-fn mistakes_in_rules_say_what_is_right() {
+fn errors_in_rules_name_the_allowed_values() {
     for (text, words) in [
         ("shel = \"ask\"", "`shel`: there is no such tool; there are time, "),
         ("shell = \"maybe\"", "expected \"allow\", \"ask\" or \"deny\", or a table"),
@@ -87,7 +87,7 @@ fn mistakes_in_rules_say_what_is_right() {
 }
 
 #[test]
-fn commands_see_no_keys() {
+fn commands_inherit_no_keys() {
     let variables = || {
         let names = [
             "PATH",
