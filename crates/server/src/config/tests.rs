@@ -53,7 +53,7 @@ fn no_configuration_gives_the_demo_agent() {
     assert_eq!(config.data, PathBuf::from(in_home));
 }
 
-/// As the flag does.
+/// The key accepts the same values as the flag.
 #[test]
 fn listen_takes_an_address_or_a_port() {
     for (written, listen) in [

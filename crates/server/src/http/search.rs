@@ -38,7 +38,7 @@ struct Hit {
     session_id: SessionId,
     seq: Seq,
     at: Millis,
-    /// The message that contains the hit; absent for a hit in a title.
+    /// The message that contains the hit; null for a hit in a title.
     message_id: Option<String>,
     kind: &'static str,
     snippet: Vec<Piece>,

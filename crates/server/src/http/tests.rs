@@ -198,7 +198,7 @@ async fn every_response_has_security_headers() {
     }
 }
 
-/// By `Content-Length`, and while the body is read.
+/// The size is checked against `Content-Length`, and again while the body is read.
 #[tokio::test]
 async fn errors_for_large_files_name_the_limit() {
     let data = tempfile::tempdir().unwrap();
