@@ -260,8 +260,8 @@ fn is_same(origin: &str, host: &str) -> bool {
     authority.is_some_and(|it| it.eq_ignore_ascii_case(host))
 }
 
-/// Returns whether the browser reports that the request comes from this server's page or was typed
-/// as an address.
+/// Returns whether the request has this server's `Origin` or none. Browsers send none for links and
+/// typed addresses.
 fn is_from_our_page(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).map(|it: &HeaderValue| it.to_str().unwrap_or_default());
     text(ORIGIN).is_none_or(|origin| is_same(origin, text(HOST).unwrap_or_default()))
@@ -272,8 +272,8 @@ fn is_for_person(request: &Parts) -> bool {
     is_page(&request.uri) || wants_page(request)
 }
 
-/// Returns whether a person has typed the address or followed a link. Routes under `/v1` serve
-/// programs only.
+/// Returns whether the client asks for a page, as browsers do for typed addresses and links. Routes
+/// under `/v1` serve programs only.
 pub(super) fn wants_page(request: &Parts) -> bool {
     let accept = request.headers.get(ACCEPT).and_then(|it| it.to_str().ok());
     request.method == Method::GET

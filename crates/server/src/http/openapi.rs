@@ -170,7 +170,7 @@ impl Operation<'_> {
         }
     }
 
-    /// Sets the media types of refusals, which replace `application/json`.
+    /// Sets the media types of refusals. The default is `application/json`.
     pub(super) fn refuses_as(&mut self, media_types: &[&'static str]) {
         self.refusal_types = media_types.to_vec();
     }
