@@ -28,11 +28,6 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 
-/// An event as it goes over the wire. Clients split at empty lines alone, and fail at `[DONE]`.
-pub fn frame(event: &Value) -> String {
-    format!("data: {event}\n\n")
-}
-
 /// What the client understands; they differ in how files look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {

@@ -27,7 +27,7 @@ use crate::known::Known;
 
 /// What is new.
 #[derive(Debug)]
-pub(crate) enum News<'a> {
+pub enum News<'a> {
     Begun(&'a RunMessage),
     StepBegun {
         number: usize,
@@ -57,7 +57,7 @@ pub(crate) enum News<'a> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Follow {
+pub struct Follow {
     run: ResponseId,
     /// Of this run alone, with its bodies whole.
     transcript: Transcript,

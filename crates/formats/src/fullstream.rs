@@ -8,14 +8,14 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 use transcript::{
-    Call, CallState, Content, Message, MessageRole, PartId, Record, ResponseId, RunMessage,
-    RunStatus, Step, TextRole, Usage,
+    Call, CallState, Content, Message, MessageRole, PartId, ResponseId, RunMessage, RunStatus,
+    Step, TextRole, Usage,
 };
 
 pub use import::import;
 
 use crate::call;
-use crate::follow::{Follow, News, tell_all};
+use crate::follow::{News, tell_all};
 use crate::ui::{self, known_reason};
 
 #[cfg(test)]
@@ -56,42 +56,24 @@ pub fn message(message: &Message) -> Option<Value> {
 
 /// A run as it stands.
 pub fn events(answer: &RunMessage) -> Vec<Value> {
-    let mut voice = Voice::new(answer.id.clone());
-    tell_all(answer).iter().flat_map(|news| voice.say(news)).collect()
-}
-
-/// A run while it goes on.
-#[derive(Debug)]
-pub struct Stream {
-    follow: Follow,
-    voice: Voice,
-}
-
-impl Stream {
-    pub fn new(run: ResponseId) -> Self {
-        Self { follow: Follow::new(run.clone()), voice: Voice::new(run) }
-    }
-
-    pub fn apply(&mut self, record: &Record) -> Vec<Value> {
-        let Self { follow, voice } = self;
-        follow.apply(record).iter().flat_map(|news| voice.say(news)).collect()
-    }
+    let mut format = EventFormat::new(answer.id.clone());
+    tell_all(answer).iter().flat_map(|news| format.events(news)).collect()
 }
 
 #[derive(Debug)]
-struct Voice {
+struct EventFormat {
     run: ResponseId,
     model: Option<String>,
     /// What texts and thinkings are called: by number, so that a run told again is told alike.
     names: HashMap<PartId, String>,
 }
 
-impl Voice {
+impl EventFormat {
     fn new(run: ResponseId) -> Self {
         Self { run, model: None, names: HashMap::new() }
     }
 
-    fn say(&mut self, news: &News<'_>) -> Vec<Value> {
+    fn events(&mut self, news: &News<'_>) -> Vec<Value> {
         match news {
             News::Begun(answer) => {
                 self.model.clone_from(&answer.model);

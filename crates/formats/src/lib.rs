@@ -14,10 +14,14 @@ pub mod import;
 pub mod incoming;
 mod known;
 pub mod openai;
+mod run_stream;
 mod sent;
+pub mod sse;
 mod turns;
 pub mod ui;
 pub mod ui_v4;
+
+pub use run_stream::{Encoder, RunStream};
 
 #[cfg(test)]
 mod tests;

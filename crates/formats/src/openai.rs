@@ -20,7 +20,7 @@ use transcript::{
 };
 
 pub use anew::told_anew;
-pub use chunks::{Chunks, Options, OtherCalls, failure};
+pub use chunks::{Chunks, Completion, Options, OtherCalls, failure};
 pub use incoming::{Request, request};
 pub use stored::{import, stored};
 

@@ -19,7 +19,7 @@ use transcript::{
 
 pub use import::{import, import_rows};
 pub use incoming::request;
-pub use stream::Stream;
+pub use stream::{MARKER_HEADER, Stream};
 
 use crate::call;
 use crate::ui::{self, FileUrl};

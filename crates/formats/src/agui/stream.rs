@@ -2,24 +2,23 @@
 //!
 //! A run that waits for decisions ends there, for the client, with an interrupt; what comes after the
 //! decisions is a new run of the same thread. [`Stream::is_over`] says when one has ended; the next
-//! begins with [`Stream::go_on`].
+//! begins with [`Stream::replay_unknown`].
 
 use serde_json::{Value, json};
-use transcript::{Call, Record, ResponseId, RunMessage, RunStatus};
+use transcript::{Call, ResponseId, RunMessage, RunStatus};
 
 use super::{Parents, answer_messages, interrupt_id, result_id, result_text, snapshots};
 use crate::follow::{Follow, News};
 use crate::known::Known;
-use crate::ui;
+use crate::run_stream::{Format, RunStream};
+use crate::{sse, ui};
 
-#[derive(Debug)]
-pub struct Stream {
-    follow: Follow,
-    voice: Voice,
-}
+/// A run as AG-UI events.
+pub type Stream = RunStream<EventFormat>;
 
+/// State of a client's run.
 #[derive(Debug)]
-struct Voice {
+pub struct EventFormat {
     response: ResponseId,
     thread: String,
     run: String,
@@ -28,6 +27,17 @@ struct Voice {
     opening: Vec<Value>,
     open_step: Option<usize>,
     parents: Parents,
+    /// None once the client has the snapshot.
+    rejoining: Option<Rejoining>,
+}
+
+/// A client that comes back, until it has a snapshot.
+#[derive(Debug)]
+struct Rejoining {
+    /// Ids of the messages that it has.
+    known: Vec<String>,
+    /// Messages before the run.
+    earlier: Vec<Value>,
 }
 
 /// What the client takes for the run.
@@ -39,9 +49,9 @@ enum ClientRun {
 }
 
 impl Stream {
-    /// `thread` and `run` are the client's names.
+    /// Begins a run under the client's names for the thread and the run.
     pub fn new(response: ResponseId, thread: &str, run: &str) -> Self {
-        let voice = Voice {
+        let format = EventFormat {
             response: response.clone(),
             thread: thread.to_owned(),
             run: run.to_owned(),
@@ -49,83 +59,36 @@ impl Stream {
             opening: Vec::new(),
             open_step: None,
             parents: Parents::default(),
+            rejoining: None,
         };
-        Self { follow: Follow::new(response), voice }
+        Self::of(response, format)
     }
 
-    /// These events come after the run's start.
+    /// Adds these events after the run's start.
     pub fn open_with(&mut self, events: Vec<Value>) {
-        self.voice.opening = events;
+        self.format.opening = events;
     }
 
-    pub fn apply(&mut self, record: &Record) -> Vec<Value> {
-        self.replay([record])
-    }
-
-    /// What these records add, told at once.
-    pub fn replay<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> Vec<Value> {
-        records.into_iter().for_each(|record| self.follow.take_in(record));
-        self.tell()
-    }
-
-    fn tell(&mut self) -> Vec<Value> {
-        let Self { follow, voice } = self;
-        let mut events = Vec::new();
-        for news in follow.news() {
-            voice.say(&news, &mut events);
-        }
-        if let Some(calls) = follow.waiting() {
-            voice.pause(&calls, &mut events);
-        }
-        events
-    }
-
-    /// For a client that knows some messages and comes back: these records are in a snapshot, after the
-    /// messages before the run, and what is open in them goes on.
-    pub fn rejoin<'a>(
-        &mut self,
-        records: impl IntoIterator<Item = &'a Record>,
-        known: &[String],
-        mut messages: Vec<Value>,
-    ) -> Vec<Value> {
-        let mut told = self.replay(records);
-        messages.extend(self.follow.answer().map(answer_messages).unwrap_or_default());
-        let mut events = vec![self.voice.started()];
-        events.extend(snapshots(known, messages));
-        if self.is_over() {
-            events.extend(told.pop());
-        } else {
-            self.voice.state = ClientRun::Open;
-            events.extend(self.voice.open_step.map(step_started));
-            for news in self.follow.open_parts() {
-                events.extend(self.voice.events(&news));
-            }
-        }
-        events
-    }
-
-    /// The run as far as these records go, for a client that has some of it and asks again.
-    pub fn go_on<'a>(
-        &mut self,
-        records: impl IntoIterator<Item = &'a Record>,
-        known: &Known,
-    ) -> Vec<Value> {
-        records.into_iter().for_each(|record| self.follow.take_in(record));
-        for news in self.follow.recall(known) {
-            self.voice.events(&news);
-        }
-        self.voice.open_step = None;
-        self.tell()
-    }
-
-    /// The client's run has ended, with the run itself or with an interrupt.
-    pub fn is_over(&self) -> bool {
-        self.voice.state == ClientRun::Over
+    /// Gives the client, which knows some messages and comes back, the next records in a snapshot, after
+    /// the messages before the run. The parts that are open in them go on.
+    pub fn rejoin(&mut self, known: Vec<String>, earlier: Vec<Value>) {
+        self.format.rejoining = Some(Rejoining { known, earlier });
     }
 }
 
-impl Voice {
-    fn say(&mut self, news: &News<'_>, events: &mut Vec<Value>) {
+impl Format for EventFormat {
+    type Item = Value;
+
+    fn failure(why: &str) -> String {
+        sse::event(json!({ "type": "RUN_ERROR", "message": why }))
+    }
+
+    /// Clients split at empty lines alone, and fail at `[DONE]`.
+    fn write(events: &[Value], _is_last: bool) -> String {
+        events.iter().map(sse::event).collect()
+    }
+
+    fn add(&mut self, news: &News<'_>, events: &mut Vec<Value>) {
         if self.state == ClientRun::Over {
             return;
         }
@@ -140,6 +103,56 @@ impl Voice {
         }
     }
 
+    /// Tools that the client runs need no word: it sees that they have no result.
+    fn pause(&mut self, calls: &[&Call], _: &Follow, events: &mut Vec<Value>) {
+        if self.state == ClientRun::Over {
+            return;
+        }
+        self.open(events);
+        events.extend(self.finish_step());
+        let mut finished = self.finished();
+        let asked = calls.iter().filter(|call| call.waits_for_approval());
+        let interrupts: Vec<Value> = asked.map(|call| interrupt(call)).collect();
+        if !interrupts.is_empty() {
+            finished["outcome"] = json!({ "type": "interrupt", "interrupts": interrupts });
+        }
+        events.push(finished);
+        self.state = ClientRun::Over;
+    }
+
+    fn is_over(&self) -> bool {
+        self.state == ClientRun::Over
+    }
+
+    fn skip(&mut self, news: &News<'_>, _: &mut Vec<Value>) {
+        self.events(news);
+    }
+
+    fn begin_next_response(&mut self, _: &Follow, _: &Known) {
+        self.open_step = None;
+    }
+
+    fn rejoin(&mut self, follow: &Follow, mut told: Vec<Value>) -> Vec<Value> {
+        let Some(Rejoining { known, earlier: mut messages }) = self.rejoining.take() else {
+            return told;
+        };
+        messages.extend(follow.answer().map(answer_messages).unwrap_or_default());
+        let mut events = vec![self.started()];
+        events.extend(snapshots(&known, messages));
+        if self.is_over() {
+            events.extend(told.pop());
+        } else {
+            self.state = ClientRun::Open;
+            events.extend(self.open_step.map(step_started));
+            for news in follow.open_parts() {
+                events.extend(self.events(&news));
+            }
+        }
+        events
+    }
+}
+
+impl EventFormat {
     fn open(&mut self, events: &mut Vec<Value>) {
         if self.state == ClientRun::ToCome {
             self.state = ClientRun::Open;
@@ -210,23 +223,6 @@ impl Voice {
     fn finish_step(&mut self) -> Option<Value> {
         let step = self.open_step.take()?;
         Some(json!({ "type": "STEP_FINISHED", "stepName": step_name(step) }))
-    }
-
-    /// Tools that the client runs need no word: it sees that they have no result.
-    fn pause(&mut self, calls: &[&Call], events: &mut Vec<Value>) {
-        if self.state == ClientRun::Over {
-            return;
-        }
-        self.open(events);
-        events.extend(self.finish_step());
-        let mut finished = self.finished();
-        let asked = calls.iter().filter(|call| call.waits_for_approval());
-        let interrupts: Vec<Value> = asked.map(|call| interrupt(call)).collect();
-        if !interrupts.is_empty() {
-            finished["outcome"] = json!({ "type": "interrupt", "interrupts": interrupts });
-        }
-        events.push(finished);
-        self.state = ClientRun::Over;
     }
 
     fn end(&mut self, answer: &RunMessage) -> Vec<Value> {

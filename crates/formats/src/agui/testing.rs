@@ -266,7 +266,7 @@ impl<'a> Hearing<'a> {
             false => stream.replay(&log[self.n_told..until]),
             true => {
                 *stream = Stream::new(self.run.clone(), "th", "run2");
-                stream.go_on(&log[..until], &client.has())
+                stream.replay_unknown(&log[..until], &client.has())
             }
         };
         self.n_told = until;
@@ -299,7 +299,8 @@ pub fn comes_back(log: &[Record], run: &ResponseId, had: &[Value], happened: usi
     let mut client = Client::with(had.to_vec());
     let mut stream = stream(run);
     let known = client.known();
-    client.take(stream.rejoin(&log[..happened], &known, Vec::new()));
+    stream.rejoin(known, Vec::new());
+    client.take(stream.replay(&log[..happened]));
     assert_eq!(stream.is_over(), !client.run_is_open);
     let mut hearing = Hearing { log, run, later: 0, n_told: happened, stream, client };
     while hearing.go_on().is_some() {}

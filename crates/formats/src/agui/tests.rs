@@ -99,7 +99,7 @@ fn the_client_of_these_tests_is_like_the_real_ones() {
         let case: Value = serde_json::from_str(line).unwrap();
         let frames = match &case["body"] {
             Value::String(body) => body.clone(),
-            _ => case["events"].as_array().unwrap().iter().map(frame).collect(),
+            _ => case["events"].as_array().unwrap().iter().map(crate::sse::event).collect(),
         };
         let folded = std::panic::catch_unwind(move || {
             let mut client = Client::default();
@@ -147,7 +147,7 @@ fn an_approval_takes_two_runs() {
     let resume = json!([{ "interruptId": "approval_c1", "status": "cancelled" }]);
     let again = request(&json!({ "threadId": "th", "runId": "run2", "resume": resume })).unwrap();
     let mut stream = Stream::new(ResponseId::new("r1"), "th", "run2");
-    for event in stream.go_on(&log, &again.known) {
+    for event in stream.replay_unknown(&log, &again.known) {
         lines += &format!("{event}\n");
     }
     expect![[r#"
@@ -258,7 +258,7 @@ fn results_that_the_client_gave_are_not_told_to_it() {
         messages.extend(results);
         let body = json!({ "threadId": "th", "runId": "run2", "messages": messages });
         let mut stream = Stream::new(ResponseId::new("r1"), "th", "run2");
-        let events = stream.go_on(&log, &request(&body).unwrap().known);
+        let events = stream.replay_unknown(&log, &request(&body).unwrap().known);
         let results = events.iter().filter(|it| it["type"] == "TOOL_CALL_RESULT");
         assert_eq!(results.count(), n_told);
     }

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use transcript::{Message, Record, RunMessage};
 
-use super::{Stream, events, import};
+use super::{EventFormat, events, import};
+use crate::follow::Follow;
 use crate::import::tests::{lines, setting, transcript};
 use crate::tests::finished_runs;
 use crate::tests::logs::{corpus, spoken_log};
@@ -26,8 +27,12 @@ fn was_edited(answer: &RunMessage) -> bool {
 
 fn check_live(log: &[Record]) {
     for (run, answer) in finished_runs(log).into_iter().filter(|(_, it)| !was_edited(it)) {
-        let mut stream = Stream::new(run.clone());
-        let live: Vec<Value> = log.iter().flat_map(|record| stream.apply(record)).collect();
+        let mut follow = Follow::new(run.clone());
+        let mut format = EventFormat::new(run.clone());
+        let mut live = Vec::new();
+        for record in log {
+            live.extend(follow.apply(record).iter().flat_map(|news| format.events(news)));
+        }
         assert_eq!(json!(told_again(&live, &answer)), json!(events(&answer)), "{run}");
     }
 }

@@ -21,6 +21,7 @@ use transcript::{
 use crate::call;
 use crate::follow::{Follow, News};
 use crate::known::Known;
+use crate::run_stream::{Format, RunStream, write_events};
 use crate::turns::{Turns, Words};
 use crate::ui::finish_reason;
 
@@ -42,26 +43,34 @@ pub struct Options {
     pub other_calls: OtherCalls,
 }
 
-#[derive(Debug)]
-pub struct Chunks {
-    follow: Follow,
-    voice: Voice,
-}
+/// A run as chunks. A stream of them ends with `[DONE]`.
+pub type Chunks = RunStream<ChunkFormat>;
 
+/// State of a response.
 #[derive(Debug)]
-struct Voice {
+pub struct ChunkFormat {
     run: ResponseId,
     options: Options,
     created: i64,
     response: Response,
     /// What earlier responses have told.
     before: Before,
+    /// Spent by the time that the client had run its calls.
+    earlier_usage: Usage,
     content: Joined,
     reasoning: Joined,
     /// Those that the client runs, with their indexes, and whether anything of their arguments was told.
     calls: HashMap<CallId, (usize, bool)>,
     /// Calls of others of which was said that a person is asked.
     asked: Vec<CallId>,
+}
+
+/// A response in one piece.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Completion {
+    Answer(Value),
+    /// The error that takes the place of an answer.
+    Failed(Value),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,101 +96,42 @@ struct Joined {
 }
 
 impl Chunks {
+    /// Begins the first response, as the client wants it.
     pub fn new(run: ResponseId, options: Options) -> Self {
-        let voice = Voice {
+        let format = ChunkFormat {
             run: run.clone(),
             options,
             created: 0,
             response: Response::ToCome,
             before: Before::default(),
+            earlier_usage: Usage::default(),
             content: Joined::default(),
             reasoning: Joined::default(),
             calls: HashMap::new(),
             asked: Vec::new(),
         };
-        Self { follow: Follow::new(run), voice }
+        Self::of(run, format)
     }
 
-    /// What this record adds. After the last chunk comes `[DONE]`.
-    pub fn apply(&mut self, record: &Record) -> Vec<Value> {
-        self.replay([record])
-    }
-
-    /// The run as far as these records go.
-    pub fn replay<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> Vec<Value> {
-        records.into_iter().for_each(|record| self.follow.take_in(record));
-        self.tell_news()
-    }
-
-    fn tell_news(&mut self) -> Vec<Value> {
-        let Self { follow, voice } = self;
-        let mut chunks = Vec::new();
-        for news in follow.news() {
-            voice.say(&news, &mut chunks);
-        }
-        // Calls are run when their step is over, so its usage is known by then.
-        let is_at_client = |it: &&Call| it.waits_for_client();
-        if let Some(calls) = follow.waiting()
-            && let Some(answer) = follow.answer()
-            && calls.iter().all(is_at_client)
-        {
-            voice.end("tool_calls", answer, &mut chunks);
-        }
-        chunks
-    }
-
-    /// The last chunk was told: the run has ended, or the client has calls to run.
-    pub fn is_over(&self) -> bool {
-        self.voice.response == Response::Over
-    }
-
-    /// The run as far as these records go, for a client that has run calls and asks again.
-    pub fn go_on<'a>(
-        &mut self,
-        records: impl IntoIterator<Item = &'a Record>,
-        known: &Known,
-    ) -> Vec<Value> {
-        let mut usage = Usage::default();
-        for record in records {
-            // Until the client had run its calls, the response before this one had told it everything.
-            if matches!(&record.event, Event::ToolResult { call_id, .. } if known.has_run(call_id))
-            {
-                usage = self.follow.answer().and_then(RunMessage::usage).unwrap_or_default();
-            }
-            self.follow.take_in(record);
-        }
-        for news in self.follow.recall(known) {
-            self.voice.say(&news, &mut Vec::new());
-        }
-        let answer = self.follow.answer();
-        self.voice.before = answer.map(|it| Before::new(it, known, usage)).unwrap_or_default();
-        self.voice.response = Response::ToCome;
-        self.voice.content = Joined::default();
-        self.voice.reasoning = Joined::default();
-        self.voice.calls.clear();
-        self.tell_news()
-    }
-
-    /// The response that has ended, at once, for a client that does not stream. What failed is an error
-    /// instead. None while there is no run.
-    pub fn completion(&self) -> Option<Value> {
-        self.follow.answer().map(|answer| self.voice.completion(answer))
+    /// Returns the whole response, which has ended, for a client that does not stream. None while there is
+    /// no run.
+    pub fn completion(&self) -> Option<Completion> {
+        self.follow.answer().map(|answer| self.format.completion(answer))
     }
 }
 
-impl Before {
-    fn new(answer: &RunMessage, known: &Known, usage: Usage) -> Self {
-        let n_parts = known.n_parts(answer);
-        let parts = &answer.parts[..n_parts];
-        let is_at_client =
-            |it: &&Part| matches!(&it.kind, PartKind::Call(it) if it.executor == Executor::Client);
-        let steps: BTreeSet<_> = parts.iter().filter(is_at_client).map(|it| it.step).collect();
-        Self { n_responses: steps.len(), n_parts, usage }
-    }
-}
+impl Format for ChunkFormat {
+    type Item = Value;
 
-impl Voice {
-    fn say(&mut self, news: &News<'_>, chunks: &mut Vec<Value>) {
+    fn failure(why: &str) -> String {
+        write_events(&[failure(why, None)], true)
+    }
+
+    fn write(chunks: &[Value], is_last: bool) -> String {
+        write_events(chunks, is_last)
+    }
+
+    fn add(&mut self, news: &News<'_>, chunks: &mut Vec<Value>) {
         if self.response == Response::Over {
             return;
         }
@@ -222,6 +172,48 @@ impl Voice {
         }
     }
 
+    /// Calls are run when their step is over, so its usage is known by then.
+    fn pause(&mut self, calls: &[&Call], follow: &Follow, chunks: &mut Vec<Value>) {
+        if let Some(answer) = follow.answer()
+            && calls.iter().all(|it| it.waits_for_client())
+        {
+            self.end("tool_calls", answer, chunks);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.response == Response::Over
+    }
+
+    /// Until the client had run its calls, the response before this one had told it everything.
+    fn note_earlier(&mut self, record: &Record, follow: &Follow, known: &Known) {
+        if matches!(&record.event, Event::ToolResult { call_id, .. } if known.has_run(call_id)) {
+            self.earlier_usage = follow.answer().and_then(RunMessage::usage).unwrap_or_default();
+        }
+    }
+
+    fn begin_next_response(&mut self, follow: &Follow, known: &Known) {
+        let before = |answer| Before::new(answer, known, self.earlier_usage);
+        self.before = follow.answer().map(before).unwrap_or_default();
+        self.response = Response::ToCome;
+        self.content = Joined::default();
+        self.reasoning = Joined::default();
+        self.calls.clear();
+    }
+}
+
+impl Before {
+    fn new(answer: &RunMessage, known: &Known, usage: Usage) -> Self {
+        let n_parts = known.n_parts(answer);
+        let parts = &answer.parts[..n_parts];
+        let is_at_client =
+            |it: &&Part| matches!(&it.kind, PartKind::Call(it) if it.executor == Executor::Client);
+        let steps: BTreeSet<_> = parts.iter().filter(is_at_client).map(|it| it.step).collect();
+        Self { n_responses: steps.len(), n_parts, usage }
+    }
+}
+
+impl ChunkFormat {
     /// A call that the client runs.
     fn hand_over(&mut self, call: &Call, news: &News<'_>, chunks: &mut Vec<Value>) {
         match news {

@@ -1,16 +1,16 @@
 //! A run as the chunks of a UI message stream (`x-vercel-ai-ui-message-stream: v1`).
 //!
-//! A run that waits for the client ends its *response*, though not itself: the client decides and asks
-//! again, and what comes then is the next response, under the same message id. So a stream is in
-//! responses, each from `start` to `finish`, `error` or `abort`; [`Stream::is_over`] says when one has
-//! ended. A server sends what [`Stream::apply`] gives, each chunk as one event, and closes the
-//! connection when it is over. The next one begins with [`Stream::go_on`].
+//! A run that waits for the client ends its *response*, though not itself: the client decides and sends a
+//! new request, and the answer to that is the next response, under the same message id. So a stream
+//! consists of responses, each from `start` to `finish`, `error` or `abort`; [`Stream::is_over`] says when
+//! one has ended. A server sends the chunks of [`Stream::apply`], each as one event, and closes the
+//! connection when the response is over. The next one begins with [`Stream::replay_unknown`].
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 use transcript::{
-    Call, CallId, CallState, CancelReason, Decision, Record, ResponseId, RunMessage, RunStatus,
+    Call, CallId, CallState, CancelReason, Decision, ResponseId, RunMessage, RunStatus,
 };
 
 use super::{
@@ -20,15 +20,14 @@ use super::{
 use crate::call;
 use crate::follow::{Follow, News};
 use crate::known::Known;
+use crate::run_stream::{Format, RunStream, write_events};
 
-#[derive(Debug)]
-pub struct Stream {
-    follow: Follow,
-    voice: Voice,
-}
+/// A run as UI message chunks.
+pub type Stream = RunStream<ChunkFormat>;
 
+/// State of a response.
 #[derive(Debug)]
-struct Voice {
+pub struct ChunkFormat {
     run: ResponseId,
     profile: Profile,
     /// What each response begins with.
@@ -51,8 +50,9 @@ enum Response {
 }
 
 impl Stream {
+    /// Begins the first response to a client of this version.
     pub fn new(run: ResponseId, profile: Profile) -> Self {
-        let voice = Voice {
+        let format = ChunkFormat {
             run: run.clone(),
             profile,
             start: Value::Null,
@@ -62,56 +62,25 @@ impl Stream {
             step_has_calls: false,
             asked: HashSet::new(),
         };
-        Self { follow: Follow::new(run), voice }
-    }
-
-    pub fn apply(&mut self, record: &Record) -> Vec<Value> {
-        self.replay([record])
-    }
-
-    /// A run from its beginning to where it stands, told in one response: for a client that comes back.
-    pub fn replay<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> Vec<Value> {
-        records.into_iter().for_each(|record| self.follow.take_in(record));
-        self.tell()
-    }
-
-    /// The run as far as these records go, for a client that has some of it and asks again.
-    pub fn go_on<'a>(
-        &mut self,
-        records: impl IntoIterator<Item = &'a Record>,
-        known: &Known,
-    ) -> Vec<Value> {
-        records.into_iter().for_each(|record| self.follow.take_in(record));
-        for news in self.follow.recall(known) {
-            self.voice.say(&news, &mut Vec::new());
-        }
-        self.voice.asked = known.asked();
-        self.voice.has_parts |= known.n_steps > 0;
-        self.voice.step_has_calls &= known.n_steps <= self.follow.n_steps();
-        (self.voice.response, self.voice.step_is_open) = (Response::ToCome, false);
-        self.tell()
-    }
-
-    /// The response has ended: the run too, or it waits for the client.
-    pub fn is_over(&self) -> bool {
-        self.voice.response == Response::Over
-    }
-
-    fn tell(&mut self) -> Vec<Value> {
-        let Self { follow, voice } = self;
-        let mut chunks = Vec::new();
-        for news in follow.news() {
-            voice.say(&news, &mut chunks);
-        }
-        if let Some(calls) = follow.waiting() {
-            voice.pause(&calls, &mut chunks);
-        }
-        chunks
+        Self::of(run, format)
     }
 }
 
-impl Voice {
-    fn say(&mut self, news: &News<'_>, chunks: &mut Vec<Value>) {
+impl Format for ChunkFormat {
+    type Item = Value;
+
+    const MARKER: Option<(&'static str, &'static str)> =
+        Some(("x-vercel-ai-ui-message-stream", "v1"));
+
+    fn failure(why: &str) -> String {
+        write_events(&[json!({ "type": "error", "errorText": why })], true)
+    }
+
+    fn write(chunks: &[Value], is_last: bool) -> String {
+        write_events(chunks, is_last)
+    }
+
+    fn add(&mut self, news: &News<'_>, chunks: &mut Vec<Value>) {
         if self.response == Response::Over {
             return;
         }
@@ -132,6 +101,43 @@ impl Voice {
         }
     }
 
+    /// Ends the response: it is the client's turn. Requests are told here and not before, because one
+    /// that was decided elsewhere in the meantime could not be taken back.
+    fn pause(&mut self, calls: &[&Call], _: &Follow, chunks: &mut Vec<Value>) {
+        let can_ask =
+            self.profile.knows_approvals() || !calls.iter().any(|it| it.waits_for_approval());
+        if !can_ask || self.response == Response::Over {
+            return;
+        }
+        self.open(chunks);
+        for call in calls.iter().filter(|call| call.waits_for_approval()) {
+            if self.asked.insert(call.id.clone()) {
+                chunks.push(approval_request(call));
+            }
+        }
+        chunks.extend(self.finish_step());
+        let mut finish = json!({ "type": "finish" });
+        if self.profile != Profile::V5 {
+            finish["finishReason"] = json!("tool-calls");
+        }
+        chunks.push(finish);
+        self.response = Response::Over;
+    }
+
+    fn is_over(&self) -> bool {
+        self.response == Response::Over
+    }
+
+    fn begin_next_response(&mut self, follow: &Follow, known: &Known) {
+        self.asked = known.asked();
+        self.has_parts |= known.n_steps > 0;
+        self.step_has_calls &= known.n_steps <= follow.n_steps();
+        self.response = Response::ToCome;
+        self.step_is_open = false;
+    }
+}
+
+impl ChunkFormat {
     fn open(&mut self, chunks: &mut Vec<Value>) {
         if self.response == Response::ToCome {
             self.response = Response::Open;
@@ -233,29 +239,6 @@ impl Voice {
         self.asked.contains(&call.id)
             && decision.is_some_and(|it| it != Decision::Accepted)
             && (call.state == CallState::Denied || self.profile == Profile::V7)
-    }
-
-    /// Ends the response: it is the client's turn. Requests are told here and not before, because one
-    /// that was decided elsewhere in the meantime could not be taken back.
-    fn pause(&mut self, calls: &[&Call], chunks: &mut Vec<Value>) {
-        let can_ask =
-            self.profile.knows_approvals() || !calls.iter().any(|it| it.waits_for_approval());
-        if !can_ask || self.response == Response::Over {
-            return;
-        }
-        self.open(chunks);
-        for call in calls.iter().filter(|call| call.waits_for_approval()) {
-            if self.asked.insert(call.id.clone()) {
-                chunks.push(approval_request(call));
-            }
-        }
-        chunks.extend(self.finish_step());
-        let mut finish = json!({ "type": "finish" });
-        if self.profile != Profile::V5 {
-            finish["finishReason"] = json!("tool-calls");
-        }
-        chunks.push(finish);
-        self.response = Response::Over;
     }
 
     fn ended(&mut self, answer: &RunMessage) -> Vec<Value> {

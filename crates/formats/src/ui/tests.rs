@@ -49,7 +49,7 @@ fn told(log: &[Record], run: &ResponseId, profile: Profile, way: &Way) -> Client
             false => stream.replay(new),
             true => {
                 stream = Stream::new(run.clone(), profile);
-                stream.go_on(&log[..until], &known(&client))
+                stream.replay_unknown(&log[..until], &known(&client))
             }
         };
         n_told = until;
@@ -199,7 +199,7 @@ fn an_approval_takes_two_responses() {
     client.take(told.clone());
     client.decide("c1", false, Some("not today"));
     let mut stream = Stream::new(run, Profile::V6);
-    told.extend(stream.go_on(&log, &known(&client)));
+    told.extend(stream.replay_unknown(&log, &known(&client)));
     let lines: String = told.iter().map(|chunk| format!("{chunk}\n")).collect();
     expect![[r#"
         {"type":"start","messageId":"r1","messageMetadata":{"createdAt":"2023-11-14T22:13:20.100Z","agent":"demo","model":"m"}}
@@ -308,7 +308,7 @@ fn pauses(profile: Profile) -> Vec<String> {
             false => stream.apply(record),
             true => {
                 stream = Stream::new(run.clone(), profile);
-                stream.go_on(&log[..=idx], &known(&client))
+                stream.replay_unknown(&log[..=idx], &known(&client))
             }
         };
         if stream.is_over() {

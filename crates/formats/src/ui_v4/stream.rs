@@ -5,23 +5,25 @@
 //! can be taken back. The client appends every annotation; the last one of each id counts.
 
 use serde_json::{Value, json};
-use transcript::{Call, Executor, PartId, Record, ResponseId, RunMessage, RunStatus, Step, Usage};
+use transcript::{Call, Executor, PartId, ResponseId, RunMessage, RunStatus, Step, Usage};
 
 use super::{foreign_part, message_annotation, result, tool_annotation};
 use crate::call;
 use crate::follow::{Follow, News};
 use crate::known::Known;
+use crate::run_stream::{Format, RunStream};
 use crate::turns::{Turns, Words};
 use crate::ui::{self, known_reason};
 
-#[derive(Debug)]
-pub struct Stream {
-    follow: Follow,
-    voice: Voice,
-}
+/// Header that marks a v4 data stream.
+pub const MARKER_HEADER: &str = "x-vercel-ai-data-stream";
 
+/// A run as lines of a v4 data stream, each with its newline.
+pub type Stream = RunStream<LineFormat>;
+
+/// State of a response.
 #[derive(Debug)]
-struct Voice {
+pub struct LineFormat {
     run: ResponseId,
     has_steps: bool,
     step_is_open: bool,
@@ -41,9 +43,10 @@ struct Kind {
 }
 
 impl Stream {
+    /// Begins the first response.
     pub fn new(run: ResponseId) -> Self {
         let kind = |code| Kind { code, turns: Turns::default(), last: None };
-        let voice = Voice {
+        let format = LineFormat {
             run: run.clone(),
             has_steps: false,
             step_is_open: false,
@@ -52,63 +55,26 @@ impl Stream {
             thinkings: kind('g'),
             is_over: false,
         };
-        Self { follow: Follow::new(run), voice }
-    }
-
-    /// The lines that this record adds, each with its newline.
-    pub fn apply(&mut self, record: &Record) -> Vec<String> {
-        self.replay([record])
-    }
-
-    /// The run as far as these records go, for a client that comes back.
-    pub fn replay<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> Vec<String> {
-        records.into_iter().for_each(|record| self.follow.take_in(record));
-        self.tell()
-    }
-
-    /// The run as far as these records go, for a client that has some of it and asks again.
-    pub fn go_on<'a>(
-        &mut self,
-        records: impl IntoIterator<Item = &'a Record>,
-        known: &Known,
-    ) -> Vec<String> {
-        records.into_iter().for_each(|record| self.follow.take_in(record));
-        let mut lines = Vec::new();
-        for news in self.follow.recall(known) {
-            self.voice.say(&news, &mut Vec::new());
-            // It has the results that it gave itself, and not what has become of those calls.
-            if let News::CallEnded(call) = news
-                && call.executor == Executor::Client
-            {
-                lines.push(line('8', &json!([tool_annotation(call)])));
-            }
-        }
-        self.voice.step_is_open = false;
-        (self.voice.texts.last, self.voice.thinkings.last) = (None, None);
-        lines.extend(self.tell());
-        lines
-    }
-
-    fn tell(&mut self) -> Vec<String> {
-        let Self { follow, voice } = self;
-        let mut lines = Vec::new();
-        for news in follow.news() {
-            voice.say(&news, &mut lines);
-        }
-        if let Some(calls) = follow.waiting() {
-            voice.pause(&calls, follow.finished_step(), &mut lines);
-        }
-        lines
-    }
-
-    /// The response has ended: the run too, or it waits for tools of the client.
-    pub fn is_over(&self) -> bool {
-        self.voice.is_over
+        Self::of(run, format)
     }
 }
 
-impl Voice {
-    fn say(&mut self, news: &News<'_>, lines: &mut Vec<String>) {
+impl Format for LineFormat {
+    type Item = String;
+
+    const MEDIA_TYPE: &'static str = "text/plain; charset=utf-8";
+    const MARKER: Option<(&'static str, &'static str)> = Some((MARKER_HEADER, "v1"));
+    const KEEP_ALIVE: &'static str = "\n";
+
+    fn failure(why: &str) -> String {
+        line('3', &json!(why))
+    }
+
+    fn write(lines: &[String], _is_last: bool) -> String {
+        lines.concat()
+    }
+
+    fn add(&mut self, news: &News<'_>, lines: &mut Vec<String>) {
         if self.is_over {
             return;
         }
@@ -174,6 +140,38 @@ impl Voice {
         }
     }
 
+    /// Ends the response: it is the client's turn. It knows no approvals, so those are waited for.
+    fn pause(&mut self, calls: &[&Call], follow: &Follow, lines: &mut Vec<String>) {
+        if self.is_over || calls.iter().any(|it| it.waits_for_approval()) {
+            return;
+        }
+        self.is_over = true;
+        self.finish_step(follow.finished_step(), lines);
+        lines.push(line('d', &ending("tool-calls", None)));
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// The client has the results that it gave itself, but not the outcome of those calls.
+    fn skip(&mut self, news: &News<'_>, lines: &mut Vec<String>) {
+        self.add(news, &mut Vec::new());
+        if let News::CallEnded(call) = news
+            && call.executor == Executor::Client
+        {
+            lines.push(line('8', &json!([tool_annotation(call)])));
+        }
+    }
+
+    fn begin_next_response(&mut self, _: &Follow, _: &Known) {
+        self.step_is_open = false;
+        self.texts.last = None;
+        self.thinkings.last = None;
+    }
+}
+
+impl LineFormat {
     fn say_words(
         &mut self,
         kind: fn(&mut Self) -> &mut Kind,
@@ -214,16 +212,6 @@ impl Voice {
         let mut end = ending(reason, usage);
         end["isContinued"] = json!(false);
         lines.push(line('e', &end));
-    }
-
-    /// Ends the response: it is the client's turn. It knows no approvals, so those are waited for.
-    fn pause(&mut self, calls: &[&Call], step: Option<&Step>, lines: &mut Vec<String>) {
-        if self.is_over || calls.iter().any(|it| it.waits_for_approval()) {
-            return;
-        }
-        self.is_over = true;
-        self.finish_step(step, lines);
-        lines.push(line('d', &ending("tool-calls", None)));
     }
 
     fn end(&mut self, answer: &RunMessage, lines: &mut Vec<String>) {

@@ -179,7 +179,7 @@ fn folded(log: &[Record], cut: usize, run: &ResponseId, later: usize) -> Client 
             true => {
                 client.ask_again();
                 stream = Stream::new(run.clone());
-                stream.go_on(&log[..until], &client.known())
+                stream.replay_unknown(&log[..until], &client.known())
             }
         };
         client.take(&lines);
@@ -417,7 +417,7 @@ fn a_response_ends_at_tools_of_the_client_and_not_at_questions() {
     client.take(&told.lines().map(|it| format!("{it}\n")).collect::<Vec<_>>());
     stream = Stream::new(ResponseId::new("r1"));
     told += "--\n";
-    told += &stream.go_on(&log, &client.known()).concat();
+    told += &stream.replay_unknown(&log, &client.known()).concat();
     expect![[r#"
         f:{"messageId":"r1"}
         b:{"toolCallId":"c1","toolName":"rm"}

@@ -1,9 +1,9 @@
 //! AG-UI: its clients (`HttpAgent`, CopilotKit) talk to any agent. The thread's id is the session's.
 //!
-//! They keep the conversation themselves and send all of it. Of that only the end is new; where the rest
-//! is not what the session has, the run begins with a snapshot.
+//! They keep the conversation themselves and send all of it. Only the end is new; if the rest differs from
+//! the session, the run begins with a snapshot.
 
-mod client;
+mod protocol;
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -12,17 +12,17 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 use store::{MessageKind, Window};
-use transcript::{ResponseId, SessionId};
+use transcript::ResponseId;
 
-use self::client::{Client, Reason};
+use self::protocol::{AgUi, Reason};
 use super::App;
-use super::error::HttpError;
-use super::guest::{
-    Arrival, Brought, Decisions, PlainError, Saying, decide, nothing_to_tell, run_of_calls, say,
-    tell_decided, tell_run, welcome,
+use super::compat::{
+    CompatBody, Conversation, Decisions, IncomingConversation, PlainError, Submission,
+    find_or_create_session, nothing_to_do, run_of_calls,
 };
+use super::error::HttpError;
 
-/// How the body looks.
+/// The body, described.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "a description")]
@@ -49,54 +49,54 @@ pub(super) struct RunAgentInput {
 pub(super) async fn run(
     State(app): State<App>,
     headers: HeaderMap,
-    body: Result<Brought<RunAgentInput>, HttpError>,
+    body: Result<CompatBody<RunAgentInput>, HttpError>,
 ) -> Result<Response, PlainError> {
     let body = body?;
     let request = formats::agui::request(&body.json)?;
-    let arrival = Arrival {
+    let incoming = IncomingConversation {
         session: Some(&request.thread),
         agent: body.agent.as_deref(),
-        says: request.said.is_some(),
+        has_message: request.said.is_some(),
         earlier: formats::agui::earlier(&body.json),
         import: formats::agui::import,
     };
-    let (session, is_new) = welcome(&app, &arrival).await?;
-    let Decisions { calls, has_decided } = decide(&app, &session, request.decided).await?;
+    let (conversation, is_new) = find_or_create_session(&app, &incoming).await?;
+    let Decisions { calls, has_decided } = conversation.decide(request.decided).await?;
     let host = headers.get(HOST).and_then(|it| it.to_str().ok()).unwrap_or_default().to_owned();
-    let client = |reason| Client {
-        app: app.clone(),
-        session: session.clone(),
+    let protocol = |reason| AgUi {
+        conversation: conversation.clone(),
         host,
         run: request.run,
         version: request.version,
         known: request.messages,
         reason,
     };
-    let telling = match request.said {
-        Some(said) => {
-            let reason = if is_new { Reason::Begins } else { Reason::Says };
-            let saying = Saying { said, instead_of: None, tools: request.tools };
-            say(app.clone(), session.clone(), saying, client(reason)).await?
+    let response = match request.said {
+        Some(message) => {
+            let reason = if is_new { Reason::NewConversation } else { Reason::NewMessage };
+            let submission = Submission { message, replaces: None, tools: request.tools };
+            conversation.clone().submit(submission, protocol(reason)).await?
         }
         None => {
-            let run = last_run(&app, &session).await?.ok_or_else(nothing_to_tell)?;
-            // One that has decided nothing comes back, whatever it has: it is told how things stand.
+            let run = last_run(&conversation).await?.ok_or_else(nothing_to_do)?;
+            // A client that has decided nothing rejoins, and receives the current state.
             if has_decided && run_of_calls(&calls).as_ref() == Some(&run) {
-                let client = client(Reason::GoesOn);
-                tell_decided(app.clone(), session.clone(), &calls, &request.known, client).await?
+                let protocol = protocol(Reason::Resume);
+                conversation.clone().resume_run_of(&calls, &request.known, protocol).await?
             } else {
-                tell_run(app.clone(), session.clone(), &run, client(Reason::ComesBack)).await?
+                conversation.clone().stream_run(&run, protocol(Reason::Rejoin)).await?
             }
         }
     };
-    Ok(telling.into_response())
+    Ok(response.into_response())
 }
 
-/// Of the newest messages, how many are looked at for a run: notices may follow it.
+/// Number of the newest messages among which the last run is sought: notices may follow it.
 const LOOK_BACK: usize = 50;
 
-async fn last_run(app: &App, session: &SessionId) -> Result<Option<ResponseId>, HttpError> {
-    let rows = app.store().messages(session, Window { before: None, limit: LOOK_BACK }).await?;
+async fn last_run(conversation: &Conversation) -> Result<Option<ResponseId>, HttpError> {
+    let window = Window { before: None, limit: LOOK_BACK };
+    let rows = conversation.app.store().messages(&conversation.session, window).await?;
     let mut runs = rows.into_iter().rev().filter(|it| it.kind == MessageKind::Answer);
     Ok(runs.find(|it| !it.superseded).map(|it| ResponseId::new(it.id)))
 }

@@ -1,6 +1,4 @@
-//! The AI SDK's own endpoints: `useChat` works here as it is. The chat's id is the session's.
-
-mod vocabulary;
+//! Endpoints for the AI SDK: `useChat` works with them unchanged. The chat's id is the session's.
 
 use axum::extract::{FromRequestParts, State};
 use axum::http::HeaderValue;
@@ -8,20 +6,20 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, NoContent, Response};
 use formats::incoming::IncomingMessage;
 use formats::ui::{Profile, Request, Trigger};
+use formats::{ui, ui_v4};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use store::MessageKind;
-use transcript::{ClientId, MessageId, RewindReason, SentForm, Seq, SessionId};
+use transcript::{ClientId, MessageId, ResponseId, RewindReason, SentForm, Seq, SessionId};
 
-use self::vocabulary::{Ui, UiV4};
 use super::App;
+use super::compat::{
+    CompatBody, Conversation, Import, IncomingConversation, LastUserMessage, PlainError, Protocol,
+    Submission, find_or_create_session, nothing_to_do, path_parameters, streamed,
+};
 use super::error::{HttpError, RequestCode};
 use super::extract::Params;
-use super::guest::{
-    Arrival, Brought, Import, LastSaid, PlainError, Saying, Spoken, decide_on_the_way, go_on,
-    last_said, nothing_to_tell, open_run, path, say, tell_run, welcome,
-};
 use super::openapi::{Operation, Takes};
 use crate::import;
 use session::Command;
@@ -56,7 +54,7 @@ impl From<ProfileNumber> for Profile {
 
 const PROFILE_HEADER: &str = "x-callboard-profile";
 
-/// What the client understands, as far as anybody has said so.
+/// The AI SDK's version that the client names, or the default.
 pub(super) struct ClientProfile(Profile);
 
 impl<S: Send + Sync> FromRequestParts<S> for ClientProfile {
@@ -89,7 +87,7 @@ pub(super) struct ResumeV4Params {
     chat_id: String,
 }
 
-/// How the body looks.
+/// The body, described.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "a description")]
@@ -108,14 +106,14 @@ pub(super) struct ChatInput {
     tools: Option<Map<String, Value>>,
 }
 
-/// The session that a path names, if there can be such a one.
+/// The session that a path names, if the name is valid.
 pub(super) struct NamedChat(Option<SessionId>);
 
 impl<S: Send + Sync> FromRequestParts<S> for NamedChat {
     type Rejection = HttpError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, HttpError> {
-        let session = path(parts, state).await?.remove("session");
+        let session = path_parameters(parts, state).await?.remove("session");
         Ok(Self(session.and_then(|it| SessionId::parse(&it))))
     }
 }
@@ -126,65 +124,83 @@ impl Takes for NamedChat {
     }
 }
 
+impl Protocol for Profile {
+    type Encoder = ui::Stream;
+
+    async fn encoder(&self, run: ResponseId) -> Result<ui::Stream, HttpError> {
+        Ok(ui::Stream::new(run, *self))
+    }
+}
+
+/// Version 4 of the AI SDK.
+struct V4;
+
+impl Protocol for V4 {
+    type Encoder = ui_v4::Stream;
+
+    async fn encoder(&self, run: ResponseId) -> Result<ui_v4::Stream, HttpError> {
+        Ok(ui_v4::Stream::new(run))
+    }
+}
+
 pub(super) async fn send(
     State(app): State<App>,
     profile: Result<ClientProfile, HttpError>,
-    body: Result<Brought<ChatInput>, HttpError>,
+    body: Result<CompatBody<ChatInput>, HttpError>,
 ) -> Result<Response, PlainError> {
     let (ClientProfile(profile), body) = (profile?, body?);
-    let request = formats::ui::request(&body.json)?;
-    let (session, is_new) = enter(&app, &body, &request, formats::ui::import).await?;
-    answer(app, session, is_new, request, Ui(profile)).await
+    let request = ui::request(&body.json)?;
+    let (chat, is_new) = enter(&app, &body, &request, ui::import).await?;
+    answer(chat, is_new, request, profile).await
 }
 
 pub(super) async fn send_v4(
     State(app): State<App>,
-    body: Result<Brought<ChatInput>, HttpError>,
+    body: Result<CompatBody<ChatInput>, HttpError>,
 ) -> Result<Response, PlainError> {
     let body = body?;
-    let mut request = formats::ui_v4::request(&body.json)?;
-    let (session, is_new) = enter(&app, &body, &request, formats::ui_v4::import).await?;
-    // The client has no other word for it.
+    let mut request = ui_v4::request(&body.json)?;
+    let (chat, is_new) = enter(&app, &body, &request, ui_v4::import).await?;
+    // The client has no other way to ask for that.
     if let Some(said) = &request.said
         && !is_new
-        && is_said_again(&app, &session, said, &body.json).await?
+        && is_sent_again(&chat, said, &body.json).await?
     {
         request.trigger = Trigger::Regenerate;
         request.message_id = said.id.clone();
     }
-    answer(app, session, is_new, request, UiV4).await
+    answer(chat, is_new, request, V4).await
 }
 
-/// Whether the client wants another answer to a message that it has sent before. As long as nobody tells it
-/// otherwise it sends no ids: then the message is the last one, there is none after it, and the client has
-/// brought what came before it. One who sends only what is new may say the same words again.
-async fn is_said_again(
-    app: &App,
-    session: &SessionId,
+/// Returns whether the client wants another answer to a message that it has sent before. By default it sends no
+/// ids: then the message has to be the last one, not followed by another, and the client has to send the
+/// messages before it. A client that sends only the new message may repeat the same text.
+async fn is_sent_again(
+    chat: &Conversation,
     said: &IncomingMessage,
     body: &Value,
 ) -> Result<bool, HttpError> {
     if let Some(id) = &said.id {
-        return Ok(find_message(app, session, id).await?.is_some());
+        return Ok(find_message(chat, id).await?.is_some());
     }
-    if open_run(app, session).await?.is_some() || !body["message"].is_null() {
+    if chat.open_run().await?.is_some() || !body["message"].is_null() {
         return Ok(false);
     }
-    let Some(last) = last_said(app, session).await? else { return Ok(false) };
+    let Some(last) = chat.last_user_message().await? else { return Ok(false) };
     Ok(said.text == last.text
-        && is_brought(app, session, earlier_messages(body), last.first).await?
-        && has_same_files(app, said, &last).await?)
+        && has_messages_before(chat, earlier_messages(body), last.first).await?
+        && has_same_files(chat, said, &last).await?)
 }
 
-/// Whether these messages may be those that the session has before a number.
-async fn is_brought(
-    app: &App,
-    session: &SessionId,
+/// Returns whether these messages may be those of the session before a number.
+async fn has_messages_before(
+    chat: &Conversation,
     messages: &[Value],
     before: Seq,
 ) -> Result<bool, HttpError> {
-    let n_said = app.store().count_before(session, MessageKind::Said, before).await?;
-    let n_answers = app.store().count_before(session, MessageKind::Answer, before).await?;
+    let store = chat.app.store();
+    let n_said = store.count_before(&chat.session, MessageKind::Said, before).await?;
+    let n_answers = store.count_before(&chat.session, MessageKind::Answer, before).await?;
     let is_answer = |it: &Value| it["role"] == "assistant";
     let is_said = |it: &&Value| it["role"] == "user" || it["role"] == "system";
     let has_answers = messages.iter().any(is_answer);
@@ -192,9 +208,9 @@ async fn is_brought(
 }
 
 async fn has_same_files(
-    app: &App,
+    chat: &Conversation,
     said: &IncomingMessage,
-    last: &LastSaid,
+    last: &LastUserMessage,
 ) -> Result<bool, HttpError> {
     let links = |sent: Option<&SentForm>| -> Vec<String> {
         let links = sent.into_iter().flat_map(SentForm::links);
@@ -202,13 +218,13 @@ async fn has_same_files(
     };
     let mut blobs = Vec::new();
     for file in &said.files {
-        blobs.push(import::attach(app.store(), file).await?.blob);
+        blobs.push(import::attach(chat.app.store(), file).await?.blob);
     }
     let is_same = last.attachments.iter().map(|it| &it.blob).eq(&blobs);
     Ok(is_same && links(said.sent.as_ref()) == links(last.sent.as_ref()))
 }
 
-/// What is under way, from its beginning.
+/// Responds with the active run from its beginning.
 pub(super) async fn resume(
     State(app): State<App>,
     profile: Result<ClientProfile, HttpError>,
@@ -216,120 +232,112 @@ pub(super) async fn resume(
 ) -> Result<Response, PlainError> {
     let (ClientProfile(profile), NamedChat(session)) = (profile?, chat?);
     let Some(session) = session else { return Ok(NoContent.into_response()) };
-    let told = again(app, session, Ui(profile)).await?;
-    Ok(told.unwrap_or_else(|| NoContent.into_response()))
+    let active = active_run(Conversation { app, session }, profile).await?;
+    Ok(active.unwrap_or_else(|| NoContent.into_response()))
 }
 
-/// The client cannot read a response without a body.
+/// The same for version 4, whose client cannot read a response without a body.
 pub(super) async fn resume_v4(
     State(app): State<App>,
     params: Result<Params<ResumeV4Params>, HttpError>,
 ) -> Result<Response, PlainError> {
     let Params(ResumeV4Params { chat_id }) = params?;
-    let session = SessionId::parse(&chat_id);
-    let told = match session {
-        Some(session) => again(app, session, UiV4).await?,
+    let active = match SessionId::parse(&chat_id) {
+        Some(session) => active_run(Conversation { app, session }, V4).await?,
         None => None,
     };
-    Ok(told.unwrap_or_else(|| UiV4::response("".into())))
+    Ok(active.unwrap_or_else(|| streamed::<ui_v4::Stream>("".into())))
 }
 
 async fn enter(
     app: &App,
-    body: &Brought<ChatInput>,
+    body: &CompatBody<ChatInput>,
     request: &Request,
     import: Import,
-) -> Result<(SessionId, bool), HttpError> {
-    let arrival = Arrival {
+) -> Result<(Conversation, bool), HttpError> {
+    let incoming = IncomingConversation {
         session: request.chat.as_deref(),
         agent: body.agent.as_deref(),
-        says: request.said.is_some(),
+        has_message: request.said.is_some(),
         earlier: earlier_messages(&body.json),
         import,
     };
-    welcome(app, &arrival).await
+    find_or_create_session(app, &incoming).await
 }
 
-/// All but the last, which is new.
+/// Returns all messages but the last, which is new.
 fn earlier_messages(body: &Value) -> &[Value] {
     let messages = body["messages"].as_array().filter(|_| body["message"].is_null());
     messages.and_then(|it| it.split_last()).map_or(&[], |(_, earlier)| earlier)
 }
 
-async fn again<V: Spoken>(
-    app: App,
-    session: SessionId,
-    vocabulary: V,
+async fn active_run(
+    chat: Conversation,
+    protocol: impl Protocol,
 ) -> Result<Option<Response>, HttpError> {
-    let Some(run) = open_run(&app, &session).await? else { return Ok(None) };
-    Ok(Some(tell_run(app, session, &run, vocabulary).await?.into_response()))
+    let Some(run) = chat.open_run().await? else { return Ok(None) };
+    Ok(Some(chat.stream_run(&run, protocol).await?.into_response()))
 }
 
-async fn answer<V: Spoken>(
-    app: App,
-    session: SessionId,
+async fn answer(
+    chat: Conversation,
     is_new: bool,
     request: Request,
-    vocabulary: V,
+    protocol: impl Protocol,
 ) -> Result<Response, PlainError> {
     let Request { trigger, message_id, said, decided, known, tools, .. } = request;
-    let telling = match (said, trigger) {
-        (None, Trigger::Submit) => go_on(app, session, decided, &known, vocabulary).await?,
+    let response = match (said, trigger) {
+        (None, Trigger::Submit) => chat.resume(decided, &known, protocol).await?,
         (said, Trigger::Regenerate)
             if !is_new
-                && !is_unheard(&app, &session, message_id.as_deref(), said.as_ref()).await? =>
+                && !ends_with_new_message(&chat, message_id.as_deref(), said.as_ref()).await? =>
         {
             let of = match message_id.or(said.and_then(|it| it.id)) {
-                Some(id) => {
-                    Some(find_message(&app, &session, &id).await?.ok_or_else(|| no_message(&id))?)
-                }
+                Some(id) => Some(find_message(&chat, &id).await?.ok_or_else(|| no_message(&id))?),
                 None => None,
             };
-            check_can_rewind(&app, &session).await?;
+            check_can_rewind(&chat).await?;
             let reason = RewindReason::Regenerate;
-            let retry = |reply| Command::Retry { of, reason, reply };
-            let run = app.sessions.ask(&session, retry).await?;
-            tell_run(app, session, &run, vocabulary).await?
+            let run = chat.ask(|reply| Command::Retry { of, reason, reply }).await?;
+            chat.stream_run(&run, protocol).await?
         }
-        (Some(said), _) => {
-            decide_on_the_way(&app, &session, decided).await?;
-            let instead_of = match message_id.filter(|_| !is_new) {
-                Some(id) => edited(&app, &session, &id, &said).await?.map(MessageId::new),
+        (Some(message), _) => {
+            chat.apply_piggybacked_decisions(decided).await?;
+            let replaces = match message_id.filter(|_| !is_new) {
+                Some(id) => replaced_message(&chat, &id, &message).await?.map(MessageId::new),
                 None => None,
             };
-            let saying = Saying { said, instead_of, tools };
-            say(app, session, saying, vocabulary).await?
+            chat.submit(Submission { message, replaces, tools }, protocol).await?
         }
-        (None, Trigger::Regenerate) => return Err(nothing_to_tell().into()),
+        (None, Trigger::Regenerate) => return Err(nothing_to_do().into()),
     };
-    Ok(telling.into_response())
+    Ok(response.into_response())
 }
 
-/// Whether the chat ends with a message that never came here, so that there is no answer to it yet.
-async fn is_unheard(
-    app: &App,
-    session: &SessionId,
+/// Returns whether the chat ends with a message that the session does not have, so that there is no answer to it
+/// yet.
+async fn ends_with_new_message(
+    chat: &Conversation,
     answer: Option<&str>,
     said: Option<&IncomingMessage>,
 ) -> Result<bool, HttpError> {
     match (answer, said) {
         (None, Some(IncomingMessage { id: Some(id), .. })) => {
-            Ok(find_message(app, session, id).await?.is_none())
+            Ok(find_message(chat, id).await?.is_none())
         }
         _ => Ok(false),
     }
 }
 
-/// The message that is to be said in other words; none if this one is new.
-async fn edited(
-    app: &App,
-    session: &SessionId,
+/// Returns the message that this one replaces; none if it is new.
+async fn replaced_message(
+    chat: &Conversation,
     id: &str,
     said: &IncomingMessage,
 ) -> Result<Option<String>, HttpError> {
-    match find_message(app, session, id).await? {
+    match find_message(chat, id).await? {
         Some(earlier) => {
-            check_can_rewind(app, session).await?;
+            check_can_rewind(chat).await?;
             Ok(Some(earlier))
         }
         None if said.id.as_deref() == Some(id) => Ok(None),
@@ -337,23 +345,20 @@ async fn edited(
     }
 }
 
-/// By the client's name for it, or by ours.
-async fn find_message(
-    app: &App,
-    session: &SessionId,
-    id: &str,
-) -> Result<Option<String>, HttpError> {
-    let of_client = app.store().message_of_client_id(session, &ClientId::new(id)).await?;
+/// Finds a message by the client's id for it, or by the server's.
+async fn find_message(chat: &Conversation, id: &str) -> Result<Option<String>, HttpError> {
+    let store = chat.app.store();
+    let of_client = store.message_of_client_id(&chat.session, &ClientId::new(id)).await?;
     if let Some(message) = of_client {
         return Ok(Some(message.to_string()));
     }
-    Ok(app.store().message_row(session, id).await?.map(|row| row.id))
+    Ok(store.message_row(&chat.session, id).await?.map(|row| row.id))
 }
 
-/// A program has its own memory of the conversation, which nobody can cut.
-async fn check_can_rewind(app: &App, session: &SessionId) -> Result<(), HttpError> {
-    let agent = app.sessions.agent_of(session).await?.unwrap_or_default();
-    match app.shared.agents.program_name(&agent) {
+/// Refuses for programs: each has its own memory of the conversation, which cannot be cut.
+async fn check_can_rewind(chat: &Conversation) -> Result<(), HttpError> {
+    let agent = chat.app.sessions.agent_of(&chat.session).await?.unwrap_or_default();
+    match chat.app.shared.agents.program_name(&agent) {
         None => Ok(()),
         Some(program) => {
             let message = format!(

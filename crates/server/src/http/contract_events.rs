@@ -1,29 +1,26 @@
-//! `GET /api/sessions/{id}/contract-events`: a session in the words of the message contract, live and
-//! without end.
-
-use std::convert::Infallible;
-use std::time::Duration;
+//! `GET /api/sessions/{id}/contract-events`: a session as events of the message contract, live and without
+//! end.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use formats::contract::{Envelope, Stream};
+use formats::sse;
 use futures_util::{StreamExt as _, stream};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use store::{MessageKind, Window};
 use tokio::sync::watch;
+use tokio::time::Interval;
 use transcript::{Seq, SessionId};
 
 use super::App;
 use super::error::HttpError;
 use super::extract::{Named, Params};
-use super::feed::Feed;
-use super::guest::before;
+use super::feed::{Feed, before};
+use super::streaming;
 
-const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
-/// Of the messages before a number, how many are looked at for a run that was open then.
+/// Number of messages among which a run is sought that was open at a certain record.
 const LOOK_BACK: usize = 50;
 
 #[derive(Deserialize, JsonSchema)]
@@ -33,11 +30,13 @@ pub(super) struct AfterParams {
     after: Option<u64>,
 }
 
-struct Telling {
+/// The events of one session for one reader.
+struct ContractEvents {
     feed: Feed,
     stream: Stream,
     after: Seq,
     unsent: std::vec::IntoIter<Envelope>,
+    keep_alive: Interval,
     stopping: watch::Receiver<bool>,
 }
 
@@ -52,24 +51,24 @@ pub(super) async fn follow(
     let last = headers.get("last-event-id").and_then(|it| it.to_str().ok()?.parse().ok());
     let after = params.after.or(last).map_or(Seq(0), Seq);
     let start = start_of_open_run(&app, &session, after).await?;
-    let telling = Telling {
+    let events = ContractEvents {
+        keep_alive: streaming::keep_alive(),
         stopping: app.stopping.clone(),
         feed: Feed::after(app, session, start),
         stream: Stream::default(),
         after,
         unsent: Vec::new().into_iter(),
     };
-    let events = stream::unfold(telling, |mut telling| async {
-        let event = telling.next().await?;
-        Some((Ok::<_, Infallible>(event), telling))
+    let events = stream::unfold(events, |mut events| async {
+        let event = events.next().await?;
+        Some((event, events))
     });
-    // The headers go out with the first piece, and that may take long.
-    let open = stream::iter([Ok(Event::default().comment("stream-open"))]);
-    let keep_alive = KeepAlive::new().interval(SIGN_OF_LIFE);
-    Ok(Sse::new(open.chain(events)).keep_alive(keep_alive).into_response())
+    // The headers are sent with the first piece, which may take long.
+    let open = stream::iter([sse::comment("stream-open")]);
+    Ok(streaming::response(sse::MEDIA_TYPE, streaming::body(open.chain(events))))
 }
 
-/// A run is understood from its beginning only.
+/// Returns the number from which records are read: a run has to be read from its beginning.
 async fn start_of_open_run(app: &App, session: &SessionId, after: Seq) -> Result<Seq, HttpError> {
     let window = Window { before: Some(after.next()), limit: LOOK_BACK };
     let rows = app.store().messages(session, window).await?.into_iter();
@@ -77,24 +76,26 @@ async fn start_of_open_run(app: &App, session: &SessionId, after: Seq) -> Result
     Ok(open.next().map_or(after, |it| before(it.first)))
 }
 
-impl Telling {
-    async fn next(&mut self) -> Option<Event> {
+impl ContractEvents {
+    async fn next(&mut self) -> Option<String> {
         loop {
             if let Some(envelope) = self.unsent.next() {
-                // Until all that a record says has arrived, the reader has but the one before it.
+                self.keep_alive.reset();
+                // Until the reader has all events of a record, it has only the record before.
                 let is_last = self.unsent.len() == 0;
                 let id = if is_last { envelope.seq } else { before(envelope.seq) };
-                let event = Event::default().event(envelope.kind).id(id.to_string());
-                return event.json_data(&envelope).ok();
+                let data = serde_json::to_string(&envelope).ok()?;
+                return Some(sse::named_event(envelope.kind, id, data));
             }
             let record = tokio::select! {
                 record = self.feed.next() => record.ok()?,
                 // The only change there is.
                 _ = self.stopping.changed() => return None,
+                _ = self.keep_alive.tick() => return Some(sse::EMPTY_COMMENT.to_owned()),
             };
-            let mut told = self.stream.apply(&record);
-            told.retain(|it| it.seq > self.after);
-            self.unsent = told.into_iter();
+            let mut events = self.stream.apply(&record);
+            events.retain(|it| it.seq > self.after);
+            self.unsent = events.into_iter();
         }
     }
 }

@@ -39,7 +39,7 @@ pub(super) const ASSETS: &str = "/assets/";
 pub(super) const SIGN_IN: &str = "/sign-in";
 const SOCKET: &str = "/ws";
 /// Header of the AI SDK's version 4 stream, which is plain text.
-pub(super) const DATA_STREAM: &str = "x-vercel-ai-data-stream";
+pub(super) const DATA_STREAM: &str = formats::ui_v4::MARKER_HEADER;
 
 pub(super) struct Door {
     pub(super) keys: Keys,
@@ -278,7 +278,7 @@ pub(super) fn wants_page(request: &Parts) -> bool {
     let accept = request.headers.get(ACCEPT).and_then(|it| it.to_str().ok());
     request.method == Method::GET
         && accept.is_some_and(|it| it.contains("text/html"))
-        && !v1::is_asked(&request.uri)
+        && !v1::serves(&request.uri)
 }
 
 pub(super) fn is_page(uri: &Uri) -> bool {

@@ -13,8 +13,8 @@ use serde::Serialize;
 use store::AppendError;
 use transcript::Millis;
 
+use super::compat::{self, PlainError};
 use super::door;
-use super::guest::{self, PlainError};
 use super::pages::Html;
 use super::v1::{self, V1Error};
 use session::Refused;
@@ -251,9 +251,9 @@ pub(super) async fn no_such_method(uri: Uri) -> Response {
 
 /// Returns an error in the format of the API at that address.
 pub(super) fn in_words_of(uri: &Uri, error: HttpError) -> Response {
-    if v1::is_asked(uri) {
+    if v1::serves(uri) {
         V1Error::from(error).into_response()
-    } else if guest::is_asked(uri) {
+    } else if compat::serves(uri) {
         PlainError::from(error).into_response()
     } else {
         error.into_response()

@@ -26,6 +26,11 @@ pub(super) struct Feed {
     read: VecDeque<Record>,
 }
 
+/// Returns the number before that one, after which a feed begins with it.
+pub(super) fn before(seq: Seq) -> Seq {
+    Seq(seq.0.saturating_sub(1))
+}
+
 /// Reason why the stream ends.
 #[derive(Debug, Error)]
 pub(super) enum Lost {

@@ -3,13 +3,15 @@
 use serde_json::{Value, json};
 use transcript::{Call, Executor, Part, PartKind, RunMessage, TextRole};
 
-use super::{ASKS, OtherCalls, Voice, error, has_failed, headline, openai_reason, outcome};
+use super::{
+    ASKS, ChunkFormat, Completion, OtherCalls, error, has_failed, headline, openai_reason, outcome,
+};
 use crate::call;
 
-impl Voice {
-    pub(super) fn completion(&self, answer: &RunMessage) -> Value {
+impl ChunkFormat {
+    pub(super) fn completion(&self, answer: &RunMessage) -> Completion {
         if has_failed(answer) {
-            return error(answer);
+            return Completion::Failed(error(answer));
         }
         let outer = || {
             let parts = answer.parts.iter().skip(self.before.n_parts);
@@ -35,14 +37,14 @@ impl Voice {
             message["tool_calls"] = json!(calls);
         }
         let reason = if answer.is_open() { "tool_calls" } else { openai_reason(answer) };
-        json!({
+        Completion::Answer(json!({
             "id": self.id(),
             "object": "chat.completion",
             "created": self.created,
             "model": self.options.model,
             "choices": [{ "index": 0, "message": message, "finish_reason": reason }],
             "usage": self.usage(answer),
-        })
+        }))
     }
 
     fn reasoning_of(&self, part: &Part) -> Option<String> {

@@ -9,7 +9,7 @@ use transcript::logs::any_log;
 use transcript::{CallId, PartKind, Record, ResponseId, RunMessage, TextRole};
 
 use super::folding::{Client, Folded, fold};
-use crate::openai::{Chunks, Options, OtherCalls, request};
+use crate::openai::{Chunks, Completion, Options, OtherCalls, request};
 use crate::tests::logs::{corpus, read, sound_log};
 use crate::tests::{finished_runs, whole};
 
@@ -25,6 +25,12 @@ struct Response {
     completion: Value,
 }
 
+fn whole_response(stream: &Chunks) -> Value {
+    match stream.completion().unwrap() {
+        Completion::Answer(whole) | Completion::Failed(whole) => whole,
+    }
+}
+
 /// A run as its client gets it, who answers calls by asking again: up to the cut in one go, then record
 /// by record.
 fn responses(log: &[Record], cut: usize, run: &ResponseId, calls: OtherCalls) -> Vec<Response> {
@@ -33,7 +39,7 @@ fn responses(log: &[Record], cut: usize, run: &ResponseId, calls: OtherCalls) ->
     let mut chunks = stream.replay(&log[..cut]);
     for n_told in cut..=log.len() {
         if stream.is_over() && !chunks.is_empty() {
-            let completion = stream.completion().unwrap();
+            let completion = whole_response(&stream);
             responses.push(Response { chunks: std::mem::take(&mut chunks), completion });
         }
         let Some(next) = log.get(n_told) else { break };
@@ -41,7 +47,7 @@ fn responses(log: &[Record], cut: usize, run: &ResponseId, calls: OtherCalls) ->
             chunks.extend(stream.apply(next));
         } else if let Some(body) = results(&log[..=n_told], run, &responses) {
             stream = Chunks::new(run.clone(), options(calls));
-            chunks = stream.go_on(&log[..=n_told], &request(&body).unwrap().known);
+            chunks = stream.replay_unknown(&log[..=n_told], &request(&body).unwrap().known);
         }
     }
     check_canonical(&chunks);

@@ -1,35 +1,33 @@
-//! A call of a tool: answered by a stream, so that the head goes out at once and signs of life follow
-//! until there is a result. Programs give up on servers that say nothing.
+//! A call of a tool: answered by a stream, so that the headers are sent immediately and keep-alive events
+//! follow until there is a result. Programs give up on servers that stay silent.
 
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Json;
-use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use backends::ToolOutcome;
+use formats::sse;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
 use serde_json::{Value, json};
-use tokio::time::{Instant, Interval, interval_at};
+use tokio::time::Interval;
 
 use super::message::{failure, notification, success};
+use crate::http::streaming;
 use crate::passes::{Holder, UnderWay};
 use crate::session::Sessions;
 use session::RelayedCall;
 
-const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 const INVALID_PARAMS: i32 = -32602;
-/// Where a program says which call of its model this is: Claude Code, Codex, and our extension for Pi.
+/// Fields in which programs send the id of their model's call: Claude Code, Codex, and our extension for Pi.
 const CALL_ID_KEYS: [&str; 3] = ["claudecode/toolUseId", "callId", "toolCallId"];
 
-/// A call that is being answered. Dropping it, as when the connection is lost, gives it up.
+/// A call that is being answered. Dropping it, as a lost connection does, cancels it.
 struct Calling {
     request: Value,
     outcome: BoxFuture<'static, ToolOutcome>,
     under_way: UnderWay,
-    signs: Interval,
+    keep_alive: Interval,
     progress_token: Value,
     progress: u64,
     has_ended: bool,
@@ -49,7 +47,7 @@ pub(super) fn start(
     let calling = Calling {
         under_way: holder.begin(request.to_string()),
         outcome: Box::pin(async move { sessions.call_tool(&session, call).await }),
-        signs: interval_at(Instant::now() + SIGN_OF_LIFE, SIGN_OF_LIFE),
+        keep_alive: streaming::keep_alive(),
         progress_token: params["_meta"]["progressToken"].clone(),
         progress: 0,
         has_ended: false,
@@ -57,9 +55,9 @@ pub(super) fn start(
     };
     let events = stream::unfold(calling, |mut calling| async {
         let event = calling.next().await?;
-        Some((Ok::<_, Infallible>(event), calling))
+        Some((event, calling))
     });
-    Sse::new(events).into_response()
+    streaming::response(sse::MEDIA_TYPE, streaming::body(events))
 }
 
 fn read(sessions: &Sessions, params: &Value) -> Result<RelayedCall, String> {
@@ -77,37 +75,33 @@ fn read(sessions: &Sessions, params: &Value) -> Result<RelayedCall, String> {
 }
 
 impl Calling {
-    async fn next(&mut self) -> Option<Event> {
+    async fn next(&mut self) -> Option<String> {
         if self.has_ended {
             return None;
         }
         tokio::select! {
             biased;
-            // Whoever takes a request back wants no answer.
+            // A cancelled request gets no answer.
             () = self.under_way.taken_back() => None,
             outcome = &mut self.outcome => {
                 self.has_ended = true;
-                Some(data(&success(&self.request, result(outcome))))
+                Some(sse::event(success(&self.request, result(outcome))))
             }
-            _ = self.signs.tick() => Some(self.sign_of_life()),
+            _ = self.keep_alive.tick() => Some(self.keep_alive_event()),
         }
     }
 
-    fn sign_of_life(&mut self) -> Event {
+    fn keep_alive_event(&mut self) -> String {
         if self.progress_token.is_null() {
-            return Event::default().comment("");
+            return sse::comment("");
         }
         self.progress += 1;
         let params = json!({ "progressToken": self.progress_token, "progress": self.progress });
-        data(&notification("notifications/progress", params))
+        sse::event(notification("notifications/progress", params))
     }
 }
 
-fn data(message: &Value) -> Event {
-    Event::default().data(message.to_string())
-}
-
-/// As text alone: of a result that is structured too, some programs show the model nothing else.
+/// Writes a result as text only: if it were structured too, some programs would show the model nothing else.
 fn result(outcome: ToolOutcome) -> Value {
     let text = match outcome.error {
         Some(error) => error.message,

@@ -1,8 +1,8 @@
-//! `POST /v1/chat/completions`: the whole conversation comes with every request, and one answer goes
-//! back, streamed or at once.
+//! `POST /v1/chat/completions`: every request contains the whole conversation, and the response is one
+//! answer, streamed or in one piece.
 //!
-//! A request is a session of its own, archived, unless it names one: then the session goes on, and of
-//! what the client sends only the end is new. So it is where the request brings what a run waits for.
+//! A request creates an archived session, unless it names one: then that session continues, and only the end
+//! of the messages is new. The same applies if the request contains the results that a run waits for.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -19,27 +19,27 @@ use transcript::{CallId, SessionId};
 use super::V1Error;
 use super::error::ErrorBody;
 use super::models::{DEFAULT, agent_of};
-use super::vocabulary::{AtOnce, Streamed, answer_at_once};
+use super::protocol::{OpenAi, respond_whole};
 use crate::clock;
 use crate::http::App;
+use crate::http::compat::{
+    Conversation, NewConversation, RunResponse, Submission, create_session, session_exists,
+    session_of,
+};
 use crate::http::error::{HttpError, RequestCode};
 use crate::http::extract::Input;
-use crate::http::guest::{
-    Beginning, Saying, Telling, Vocabulary, begin, decide, give_results, go_on, is_known,
-    last_said, open_run, say, session_of, tell_decided, tell_run,
-};
 use crate::http::openapi::{Gives, Operation, Takes};
 use session::Command;
 
 const SESSION_HEADER: HeaderName = HeaderName::from_static("x-callboard-session");
 const TOOLS_HEADER: HeaderName = HeaderName::from_static("x-callboard-tools");
 
-/// OpenAI's clients count there how often they have tried already.
+/// Number of earlier attempts, as OpenAI's clients send it.
 const RETRY_HEADER: HeaderName = HeaderName::from_static("x-stainless-retry-count");
 const KEY_HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// What a client says in headers, because its vocabulary has no words for it.
-pub(in crate::http) struct Wishes {
+/// Options that clients give in headers, because the protocol has no fields for them.
+pub(in crate::http) struct HeaderOptions {
     session: Option<SessionId>,
     other_calls: OtherCalls,
     attempt: Attempt,
@@ -49,11 +49,11 @@ pub(in crate::http) struct Wishes {
 enum Attempt {
     First,
     Again,
-    /// All requests of that name are one.
+    /// All requests with this idempotency key are one.
     Named(String),
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Wishes {
+impl<S: Send + Sync> FromRequestParts<S> for HeaderOptions {
     type Rejection = HttpError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
@@ -82,7 +82,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Wishes {
     }
 }
 
-impl Takes for Wishes {
+impl Takes for HeaderOptions {
     fn describe(operation: &mut Operation<'_>) {
         operation.takes_header::<SessionId>(SESSION_HEADER.as_str());
         let choice = json_schema!({ "type": "string", "enum": ["reasoning", "hidden"] });
@@ -90,7 +90,7 @@ impl Takes for Wishes {
     }
 }
 
-/// How the body looks; it is read by `formats`. All else that a model may be told is not looked at.
+/// The body, described; `formats` reads it. All other parameters of a model are ignored.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "a description")]
 pub(in crate::http) struct CompletionInput {
@@ -103,7 +103,7 @@ pub(in crate::http) struct CompletionInput {
     tools: Option<Vec<Map<String, Value>>>,
 }
 
-/// The body as it came.
+/// The body, not read yet.
 pub(in crate::http) struct CompletionBody(Value);
 
 impl<S: Send + Sync> axum::extract::FromRequest<S> for CompletionBody {
@@ -121,7 +121,7 @@ impl Takes for CompletionBody {
     }
 }
 
-/// An answer, streamed or at once.
+/// An answer, streamed or in one piece.
 pub(in crate::http) struct Completed(Response);
 
 impl IntoResponse for Completed {
@@ -139,7 +139,7 @@ impl Gives for Completed {
     }
 }
 
-/// How an answer looks that is given at once; it is written by `formats`.
+/// An answer in one piece, described; `formats` writes it.
 #[derive(JsonSchema)]
 #[schemars(rename = "ChatCompletion")]
 #[expect(dead_code, reason = "a description")]
@@ -164,36 +164,33 @@ struct Choice {
 
 pub(in crate::http) async fn complete(
     State(app): State<App>,
-    wishes: Result<Wishes, HttpError>,
+    options: Result<HeaderOptions, HttpError>,
     body: Result<CompletionBody, HttpError>,
 ) -> Result<Completed, V1Error> {
-    let (Wishes { session, other_calls, attempt }, CompletionBody(body)) = (wishes?, body?);
+    let HeaderOptions { session, other_calls, attempt } = options?;
+    let CompletionBody(body) = body?;
     let mut request = openai::request(&body)?;
     let options =
         Options { model: request.model.clone(), include_usage: request.include_usage, other_calls };
     let place = enter(&app, &request, session).await?;
-    let session = place.session().clone();
+    let conversation = place.conversation().clone();
     if let Some(said) = &mut request.said {
-        said.id = Some(name_of(&app, &session, &attempt, &body).await?);
+        said.id = Some(client_id_of(&conversation, &attempt, &body).await?);
     }
-    let mut response = match request.stream {
-        true => answer(app, place, request, Streamed(options)).await?.into_response(),
-        false => {
-            let telling = answer(app, place, request, AtOnce(options)).await?;
-            answer_at_once(&telling.into_text().await)
-        }
-    };
-    if let Ok(id) = HeaderValue::from_str(session.as_str()) {
+    let is_streamed = request.stream;
+    let response = answer(place, request, OpenAi(options)).await?;
+    let mut response =
+        if is_streamed { response.into_response() } else { respond_whole(response).await };
+    if let Ok(id) = HeaderValue::from_str(conversation.session.as_str()) {
         response.headers_mut().insert(SESSION_HEADER, id);
     }
     Ok(Completed(response))
 }
 
-/// A name for what is said, by which it is known when it comes again: the client did not hear that it had
-/// arrived. The same words may also be said twice on purpose, so only who says to try again is believed.
-async fn name_of(
-    app: &App,
-    session: &SessionId,
+/// Returns an id for the message, by which a repeated request is recognized whose client has not received the
+/// response. A text may also be repeated on purpose, so only requests that are marked as retries count.
+async fn client_id_of(
+    conversation: &Conversation,
     attempt: &Attempt,
     body: &Value,
 ) -> Result<String, HttpError> {
@@ -204,7 +201,8 @@ async fn name_of(
     let prefix = format!("v1-{}-", &hash[..16]);
     let mut sent = Vec::new();
     if let Attempt::Again = attempt {
-        sent.extend(last_said(app, session).await?.and_then(|it| it.client_id));
+        let Conversation { app, session } = conversation;
+        sent.extend(conversation.last_user_message().await?.and_then(|it| it.client_id));
         sent.extend(
             app.store().queue(session).await?.messages.into_iter().filter_map(|it| it.client_id),
         );
@@ -213,18 +211,18 @@ async fn name_of(
     Ok(known.map_or_else(|| format!("{prefix}{}", clock::new_message_id()), ToString::to_string))
 }
 
-/// Where a request is answered.
+/// The conversation that a request belongs to.
 enum Place {
-    New(SessionId),
-    Known(SessionId),
-    /// In the run of these calls, which has taken what came of them.
-    Run(SessionId, HashSet<CallId>),
+    New(Conversation),
+    Known(Conversation),
+    /// The run of these calls, which has received their results.
+    Run(Conversation, HashSet<CallId>),
 }
 
 impl Place {
-    fn session(&self) -> &SessionId {
+    fn conversation(&self) -> &Conversation {
         match self {
-            Self::New(session) | Self::Known(session) | Self::Run(session, _) => session,
+            Self::New(it) | Self::Known(it) | Self::Run(it, _) => it,
         }
     }
 }
@@ -232,75 +230,82 @@ impl Place {
 async fn enter(app: &App, request: &Request, named: Option<SessionId>) -> Result<Place, HttpError> {
     let agent = agent_of(&app.shared.agents, &request.model)?;
     let archived = named.is_none();
-    if archived && let Some(place) = take_up(app, request, agent).await? {
+    if archived && let Some(place) = find_waiting_run(app, request, agent).await? {
         return Ok(place);
     }
     let session = named.unwrap_or_else(clock::new_session_id);
+    let conversation = Conversation { app: app.clone(), session };
+    let session = &conversation.session;
     let chosen = Some(agent).filter(|_| request.model != DEFAULT);
-    if !archived && is_known(app, &session, chosen).await.map_err(|it| it.about("model"))? {
-        return Ok(Place::Known(session));
+    if !archived && session_exists(app, session, chosen).await.map_err(|it| it.about("model"))? {
+        return Ok(Place::Known(conversation));
     }
     let tools: &[_] = if request.said.is_none() { &request.tools } else { &[] };
     let earlier = request.before.as_array().map(Vec::as_slice).unwrap_or_default();
     let import = openai::import;
-    let beginning = Beginning { session: &session, agent, earlier, import, archived, tools };
-    let is_new = begin(app, &beginning).await?;
-    Ok(if is_new { Place::New(session) } else { Place::Known(session) })
+    let new = NewConversation { session, agent, earlier, import, archived, tools };
+    let is_new = create_session(app, &new).await?;
+    Ok(if is_new { Place::New(conversation) } else { Place::Known(conversation) })
 }
 
-/// The run that waits for the results which a request brings goes on with them: what its agent has done
-/// itself stands in no message of the client's. Who says more than that begins anew, and the run is over.
-async fn take_up(app: &App, request: &Request, agent: &str) -> Result<Option<Place>, HttpError> {
+/// Gives the results in a request to the run that waits for them, which then continues: the client's messages do
+/// not contain the actions of its agent. If the client says more than that, the run is cancelled, and a new
+/// session begins.
+async fn find_waiting_run(
+    app: &App,
+    request: &Request,
+    agent: &str,
+) -> Result<Option<Place>, HttpError> {
     let Some(Decided::Output { call, .. }) = request.results.first() else { return Ok(None) };
     let Some(session) = session_of(app, &CallId::new(call)).await? else { return Ok(None) };
     if app.sessions.agent_of(&session).await?.is_none_or(|it| it != agent) {
         return Ok(None);
     }
+    let conversation = Conversation { app: app.clone(), session };
     if request.said.is_some() {
         let cancel = |reply| Command::Cancel { by: "user".to_owned(), unless_asking: false, reply };
-        app.sessions.ask(&session, cancel).await?;
+        conversation.ask(cancel).await?;
         return Ok(None);
     }
-    let taken = give_results(app, &session, request.results.clone()).await?;
-    Ok(taken.map(|calls| Place::Run(session, calls)))
+    let taken = conversation.give_results(request.results.clone()).await?;
+    Ok(taken.map(|calls| Place::Run(conversation, calls)))
 }
 
-async fn answer<V: Vocabulary>(
-    app: App,
+async fn answer(
     place: Place,
     request: Request,
-    vocabulary: V,
-) -> Result<Telling<V>, HttpError> {
+    protocol: OpenAi,
+) -> Result<RunResponse<OpenAi>, HttpError> {
     let Request { said, results, known, tools, .. } = request;
     match (place, said) {
-        (Place::New(session), Some(said)) => {
-            let saying = Saying { said, instead_of: None, tools };
-            say(app, session, saying, vocabulary).await
+        (Place::New(conversation), Some(message)) => {
+            let submission = Submission { message, replaces: None, tools };
+            conversation.submit(submission, protocol).await
         }
-        // The results came with all the rest.
-        (Place::New(session), None) => {
-            let go_on = |reply| Command::Continue { reply };
-            let run = app.sessions.ask(&session, go_on).await?;
-            tell_run(app, session, &run, vocabulary).await
+        // The results are among the messages of the new session.
+        (Place::New(conversation), None) => {
+            let run = conversation.ask(|reply| Command::Continue { reply }).await?;
+            conversation.stream_run(&run, protocol).await
         }
-        (Place::Known(session), Some(said)) => {
-            decide(&app, &session, results).await?;
-            check_answers(&app, &session).await?;
-            let saying = Saying { said, instead_of: None, tools };
-            say(app, session, saying, vocabulary).await
+        (Place::Known(conversation), Some(message)) => {
+            conversation.decide(results).await?;
+            check_answers(&conversation).await?;
+            let submission = Submission { message, replaces: None, tools };
+            conversation.submit(submission, protocol).await
         }
-        (Place::Known(session), None) => go_on(app, session, results, &known, vocabulary).await,
-        (Place::Run(session, calls), _) => {
-            tell_decided(app, session, &calls, &known, vocabulary).await
+        (Place::Known(conversation), None) => conversation.resume(results, &known, protocol).await,
+        (Place::Run(conversation, calls), _) => {
+            conversation.resume_run_of(&calls, &known, protocol).await
         }
     }
 }
 
-/// A message would wait for as long as the run does, which waits for the client.
-async fn check_answers(app: &App, session: &SessionId) -> Result<(), HttpError> {
-    let Some(run) = open_run(app, session).await? else { return Ok(()) };
-    let told = tell_run(app.clone(), session.clone(), &run, AtOnce(Options::default())).await?;
-    if !told.has_ended() || open_run(app, session).await? != Some(run) {
+/// Refuses a message while the active run waits for the client: the message would wait for the run.
+async fn check_answers(conversation: &Conversation) -> Result<(), HttpError> {
+    let Some(run) = conversation.open_run().await? else { return Ok(()) };
+    let protocol = OpenAi(Options::default());
+    let response = conversation.clone().stream_run(&run, protocol).await?;
+    if !response.has_ended() || conversation.open_run().await? != Some(run) {
         return Ok(());
     }
     let message = "the agent waits for what came of its calls; send that, as messages of the role \

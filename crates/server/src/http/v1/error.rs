@@ -1,4 +1,4 @@
-//! Refusals as OpenAI's clients know them.
+//! Refusals in the form that OpenAI's clients know.
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
@@ -11,7 +11,7 @@ use crate::http::openapi::{Gives, Operation};
 /// A refusal in OpenAI's form.
 pub(in crate::http) struct V1Error(HttpError);
 
-/// How it looks.
+/// Body of a refusal.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "OpenAiError")]
 pub(super) struct ErrorBody {
@@ -25,9 +25,9 @@ struct ErrorDetails {
     message: String,
     #[serde(rename = "type")]
     kind: ErrorKind,
-    /// The field that is to blame.
+    /// The field that causes it.
     param: Option<String>,
-    /// Our own word for it, as in docs/errors.md.
+    /// Callboard's error code, as in docs/errors.md.
     code: Option<String>,
 }
 

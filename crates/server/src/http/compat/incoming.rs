@@ -1,4 +1,4 @@
-//! A conversation that comes in: which session it is, who answers, and what it brings along.
+//! Incoming conversations: their session, their agent and their earlier messages.
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde_json::{Map, Value};
 use transcript::{ClientId, ClientTool, Event, Level, Record, Seq, SessionId, quiesce};
 
+use super::Conversation;
 use super::files::attach;
 use crate::clock;
 use crate::http::App;
@@ -24,38 +25,38 @@ use session::Refused;
 
 const AGENT_HEADER: &str = "x-callboard-agent";
 
-/// The body of a request, which is read by `formats` and looks like `T`, and whom it is for.
-pub(in crate::http) struct Brought<T> {
+/// Body of a request, which `formats` reads and `T` describes, and the agent that it names.
+pub(in crate::http) struct CompatBody<T> {
     pub(in crate::http) json: Value,
-    /// Named by the body, a header or the path.
+    /// From the body, a header or the path.
     pub(in crate::http) agent: Option<String>,
-    looks: PhantomData<T>,
+    description: PhantomData<T>,
 }
 
-impl<S: Send + Sync, T> FromRequest<S> for Brought<T> {
+impl<S: Send + Sync, T> FromRequest<S> for CompatBody<T> {
     type Rejection = HttpError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
         let (mut parts, body) = request.into_parts();
-        let in_path = path(&mut parts, state).await?.remove("agent");
+        let in_path = path_parameters(&mut parts, state).await?.remove("agent");
         let header = parts.headers.get(AGENT_HEADER).and_then(|it| it.to_str().ok());
         let header = header.map(str::to_owned);
         let request = Request::from_parts(parts, body);
         let Input(fields) = Input::<Map<String, Value>>::from_request(request, state).await?;
         let in_body = fields.get("agent").and_then(Value::as_str).map(str::to_owned);
         let agent = in_body.or(header).or(in_path);
-        Ok(Self { json: Value::Object(fields), agent, looks: PhantomData })
+        Ok(Self { json: Value::Object(fields), agent, description: PhantomData })
     }
 }
 
-impl<T: JsonSchema> Takes for Brought<T> {
+impl<T: JsonSchema> Takes for CompatBody<T> {
     fn describe(operation: &mut Operation<'_>) {
         Input::<T>::describe(operation);
     }
 }
 
-/// What the path leaves open, by name.
-pub(in crate::http) async fn path<S: Send + Sync>(
+/// Returns the parameters in the path, by name.
+pub(in crate::http) async fn path_parameters<S: Send + Sync>(
     parts: &mut Parts,
     state: &S,
 ) -> Result<HashMap<String, String>, HttpError> {
@@ -63,55 +64,56 @@ pub(in crate::http) async fn path<S: Send + Sync>(
     segments.map(|Path(it)| it).map_err(|it| HttpError::invalid(it.body_text()))
 }
 
-/// How the messages are read that a conversation brings along.
+/// Reads the earlier messages of a conversation.
 pub(in crate::http) type Import = fn(&Value, &Setting<'_>) -> Vec<Entry>;
 
-pub(in crate::http) struct Arrival<'a> {
-    /// The client's name for the conversation; none if it leaves that to us.
+/// A conversation that a client sends.
+pub(in crate::http) struct IncomingConversation<'a> {
+    /// The client's id of the conversation; none if the client leaves that to the server.
     pub(in crate::http) session: Option<&'a str>,
-    /// Whoever is meant, if somebody is.
+    /// The agent that the client names.
     pub(in crate::http) agent: Option<&'a str>,
-    /// Whether it comes with something to answer.
-    pub(in crate::http) says: bool,
-    /// What was said before that.
+    /// Whether it ends with a message to answer.
+    pub(in crate::http) has_message: bool,
+    /// The messages before that one.
     pub(in crate::http) earlier: &'a [Value],
     pub(in crate::http) import: Import,
 }
 
-/// The conversation's session, which is made if it is not there, with what was said elsewhere before.
-/// True if it is new.
-pub(in crate::http) async fn welcome(
+/// Returns the conversation's session, which is created with the earlier messages if it does not exist. True if
+/// it is new.
+pub(in crate::http) async fn find_or_create_session(
     app: &App,
-    arrival: &Arrival<'_>,
-) -> Result<(SessionId, bool), HttpError> {
-    let session = match arrival.session {
+    incoming: &IncomingConversation<'_>,
+) -> Result<(Conversation, bool), HttpError> {
+    let session = match incoming.session {
         None => clock::new_session_id(),
         Some(id) => SessionId::parse(id).ok_or_else(|| {
             let why = "is not 1 to 128 letters, digits, '-' or '_'";
             HttpError::invalid(format!("the conversation's `id` {id:?} {why}"))
         })?,
     };
-    if is_known(app, &session, arrival.agent).await? {
-        return Ok((session, false));
+    if session_exists(app, &session, incoming.agent).await? {
+        return Ok((Conversation { app: app.clone(), session }, false));
     }
-    if !arrival.says {
+    if !incoming.has_message {
         return Err(HttpError::no_session(session.as_str()));
     }
-    let agent = arrival.agent.or_else(|| app.shared.agents.default_id());
-    let beginning = Beginning {
+    let agent = incoming.agent.or_else(|| app.shared.agents.default_id());
+    let new = NewConversation {
         session: &session,
         agent: agent.ok_or_else(|| HttpError::invalid("no agent is configured"))?,
-        earlier: arrival.earlier,
-        import: arrival.import,
+        earlier: incoming.earlier,
+        import: incoming.import,
         archived: false,
         tools: &[],
     };
-    let is_new = begin(app, &beginning).await?;
-    Ok((session, is_new))
+    let is_new = create_session(app, &new).await?;
+    Ok((Conversation { app: app.clone(), session }, is_new))
 }
 
-/// Whether there is such a session. A session stays with its agent.
-pub(in crate::http) async fn is_known(
+/// Returns whether a session exists. One that belongs to another agent is an error.
+pub(in crate::http) async fn session_exists(
     app: &App,
     session: &SessionId,
     agent: Option<&str>,
@@ -128,40 +130,40 @@ pub(in crate::http) async fn is_known(
     }
 }
 
-/// A session to be.
-pub(in crate::http) struct Beginning<'a> {
+/// A session to create.
+pub(in crate::http) struct NewConversation<'a> {
     pub(in crate::http) session: &'a SessionId,
     pub(in crate::http) agent: &'a str,
-    /// What was said and done elsewhere before.
+    /// Messages from elsewhere.
     pub(in crate::http) earlier: &'a [Value],
     pub(in crate::http) import: Import,
-    /// It is not to fill the list.
+    /// Keeps it out of the list of sessions.
     pub(in crate::http) archived: bool,
-    /// What the client can run itself, where it has said its last word already.
+    /// Tools that the client can run itself, if the run continues from the last of these messages.
     pub(in crate::http) tools: &'a [ClientTool],
 }
 
-/// False if there is such a session already: another request of the same conversation was faster.
-pub(in crate::http) async fn begin(
+/// Creates a session. False if it exists already: another request of the same conversation was faster.
+pub(in crate::http) async fn create_session(
     app: &App,
-    beginning: &Beginning<'_>,
+    new: &NewConversation<'_>,
 ) -> Result<bool, HttpError> {
-    let Beginning { session, agent, earlier, archived, .. } = beginning;
-    let made = if earlier.is_empty() && !archived {
+    let NewConversation { session, agent, earlier, archived, .. } = new;
+    let created = if earlier.is_empty() && !archived {
         let (id, agent) = ((*session).clone(), (*agent).to_owned());
-        let new = NewSession { id, agent, title: None, workspace: None };
-        app.sessions.create(new).await.map_err(HttpError::from)
+        let empty = NewSession { id, agent, title: None, workspace: None };
+        app.sessions.create(empty).await.map_err(HttpError::from)
     } else {
-        bring_along(app, beginning).await
+        create_with_messages(app, new).await
     };
-    match made {
+    match created {
         Err(error) if error.code == RequestCode::SessionExists => Ok(false),
-        made => made.map(|()| true),
+        created => created.map(|()| true),
     }
 }
 
-async fn bring_along(app: &App, beginning: &Beginning<'_>) -> Result<(), HttpError> {
-    let Beginning { session, agent, earlier, import, archived, tools } = *beginning;
+async fn create_with_messages(app: &App, new: &NewConversation<'_>) -> Result<(), HttpError> {
+    let NewConversation { session, agent, earlier, import, archived, tools } = *new;
     let agent = agent.to_owned();
     if !app.shared.agents.knows(&agent) {
         let known = app.shared.agents.names().join(", ");
@@ -171,7 +173,7 @@ async fn bring_along(app: &App, beginning: &Beginning<'_>) -> Result<(), HttpErr
     let messages = Value::from(earlier);
     let mut kept = HashMap::new();
     for file in files_of(|setting| import(&messages, setting), now) {
-        // One that cannot be had is no reason to lose the message.
+        // A file that cannot be fetched is left out, and its message is kept.
         if let Ok(attachment) = attach(app, &file).await {
             kept.insert(file.url, attachment);
         }
@@ -179,7 +181,7 @@ async fn bring_along(app: &App, beginning: &Beginning<'_>) -> Result<(), HttpErr
     let attach = |file: &File| kept.get(&file.url).cloned();
     let mut entries = import(&messages, &Setting { agent: &agent, now, attach: &attach });
     entries.iter_mut().for_each(|it| name_as_client(&mut it.event, earlier));
-    let created =
+    let first =
         Event::SessionCreated { agent, workspace: None, workspace_confirmed: false, title: None };
     let archived = archived.then_some(Event::SessionUpdated {
         agent: None,
@@ -192,19 +194,19 @@ async fn bring_along(app: &App, beginning: &Beginning<'_>) -> Result<(), HttpErr
     let mark = (!earlier.is_empty()).then_some(Event::Notice { level: Level::Info, text });
     let tools = tools_for_last_message(&entries, tools);
     let entry = |event| Entry { at: now, response_id: None, event };
-    let before = [created].into_iter().chain(archived).map(entry);
+    let before = [first].into_iter().chain(archived).map(entry);
     let after = mark.into_iter().chain(tools).map(entry);
     let records = before.chain(entries).chain(after).zip(1..).map(|(entry, seq)| {
         let Entry { at, response_id, event } = with_summary(entry);
         Record::new(Seq(seq), at, session.clone(), response_id, event)
     });
     let mut records: Vec<Record> = records.collect();
-    // Only what comes next is to be answered.
+    // Imported calls and runs must not stay open: only the next message is answered.
     records.extend(quiesce(&records));
     make_session(app, session, records.into()).await
 }
 
-/// The client finds its messages again by its own names for them.
+/// Keeps the client's own id of a message, by which it finds the message again.
 fn name_as_client(event: &mut Event, earlier: &[Value]) {
     if let Event::UserMessage { message_id, client_id: client_id @ None, .. } = event
         && earlier.iter().any(|it| it["id"] == message_id.as_str())
@@ -213,7 +215,7 @@ fn name_as_client(event: &mut Event, earlier: &[Value]) {
     }
 }
 
-/// Tools belong to a message: the run that goes on after it may call them.
+/// Returns the event that offers tools to the run which answers the last message.
 fn tools_for_last_message(entries: &[Entry], tools: &[ClientTool]) -> Option<Event> {
     let message_id = entries.iter().rev().find_map(|entry| match &entry.event {
         Event::UserMessage { message_id, .. } => Some(message_id.clone()),

@@ -1,4 +1,4 @@
-//! Files that come with a message.
+//! Files of incoming messages.
 
 use formats::incoming::File;
 use transcript::Attachment;
@@ -7,7 +7,7 @@ use crate::http::App;
 use crate::http::error::HttpError;
 use crate::import;
 
-/// Keeps a file that came with a message, unless it is one of ours.
+/// Stores a file of a message, unless it is one of the server's own.
 pub(super) async fn attach(app: &App, file: &File) -> Result<Attachment, HttpError> {
     Ok(import::attach(app.store(), file).await?)
 }
