@@ -28,10 +28,12 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 
-/// What the client understands; they differ in how files look.
+/// A version of the protocol. They differ in the form of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
+    /// Versions 0.0.x.
     V0,
+    /// Versions from 1.0.
     V1,
 }
 
@@ -44,7 +46,7 @@ pub fn messages(message: &Message, version: Version, file_url: FileUrl<'_>) -> V
     }
 }
 
-/// What the client has said goes by the client's id.
+/// Writes a message of the user, under the client's id if it has one.
 fn said_message(said: &UserMessage, version: Version, file_url: FileUrl<'_>) -> Value {
     let role = match said.role {
         MessageRole::User => "user",

@@ -1,10 +1,10 @@
-//! What a call was given and what came of it, as the values that other vocabularies want.
+//! Inputs and results of calls, as the values that foreign formats need.
 
 use serde_json::{Value, json};
 use transcript::{Body, Call, Decision, Resolution, arguments_summary};
 
-/// What ran: the arguments as a person edited them, else as the model wrote them. A text where they
-/// are no JSON, and an empty object where there are none.
+/// Returns the arguments with which a call ran: as a person edited them, else as the model wrote them. A text
+/// if they are no JSON, an empty object if there are none.
 pub(crate) fn input(call: &Call) -> Value {
     let text = text_of(call.input());
     if text.trim().is_empty() {
@@ -21,7 +21,7 @@ pub(crate) fn input_object(call: &Call) -> Value {
     }
 }
 
-/// What a call gave: its result, with what it printed on the way; null where there is neither.
+/// Returns a call's result with its output, or null without either.
 pub(crate) fn output(call: &Call) -> Value {
     let result = call.outcome.as_ref().and_then(|it| it.result.as_ref()).map(json_of);
     let printed = [("stdout", &call.stdout), ("stderr", &call.stderr)];

@@ -20,6 +20,7 @@ pub use import::import;
 #[cfg(test)]
 mod tests;
 
+/// A message of a session.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -144,7 +145,7 @@ struct ToolCall {
     #[serde(skip_serializing_if = "Option::is_none")]
     args: Option<Value>,
     args_text: String,
-    /// What the agent had proposed, where a person changed it.
+    /// Arguments that the agent proposed, if a person changed them.
     #[serde(skip_serializing_if = "Option::is_none")]
     proposed_args_text: Option<String>,
     /// Why its program asked whether it may run, in the program's words.
@@ -271,7 +272,7 @@ struct Exchange {
     direction: Direction,
     mode: ExchangeMode,
     agent: String,
-    /// Of the other side, as is `responseId`.
+    /// Belongs to the other agent, as does `responseId`.
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<SessionId>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,20 +1,19 @@
-//! A run as it unfolds: what each record adds to what was told before, in an order that every
-//! streaming vocabulary can say.
+//! A run while it happens: the additions of each record, in an order that every streaming format can express.
 //!
-//! [`Follow`] holds the reducer's answer and remembers how much of it was told, so a stream is a
-//! translation of [`News`] and nothing more. Whatever the log holds:
+//! [`Follow`] holds the reducer's state of the run and remembers the part of it that was sent, so a stream only
+//! has to encode [`News`]. For every log:
 //!
 //! - `Begun` comes first, `Ended` last, and nothing after it.
 //! - Parts begin in the order of the answer's parts, each in its step. Texts and thinking end before
-//!   their step does, once, and what they grew by is never empty.
+//!   their step does, once, and their additions are never empty.
 //! - A call begins, is written and ends, in that order and once each; it is written before its step
 //!   ends.
-//! - A step ends when its calls have, unless the next one begins first. Most agents say that the model
-//!   has finished before they run what it called.
-//! - Told after every record or once after all of them, it adds up to the same.
+//! - A step ends when its calls have, unless the next one begins first. Most agents report the end of the model's
+//!   response before they run its calls.
+//! - The news after every record add up to the news after all of them.
 //!
-//! What a sub-agent does is not told: the result of the outer call says what came of it. Neither is a
-//! closing text that takes back what was told: no vocabulary here can.
+//! The actions of sub-agents are left out: the result of the outer call contains theirs. So is a closing text
+//! that replaces one that was sent: no format here can express that.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +24,7 @@ use transcript::{
 
 use crate::known::Known;
 
-/// What is new.
+/// A change of a run.
 #[derive(Debug)]
 pub enum News<'a> {
     Begun(&'a RunMessage),
@@ -50,8 +49,8 @@ pub enum News<'a> {
     ApprovalAsked(&'a Call),
     ApprovalSettled(&'a Call),
     CallEnded(&'a Call),
-    /// A steered message, an exchange, a notice or something unrecognized, with its number among what
-    /// is told; again when it has changed.
+    /// A steered message, an exchange, a notice or something unrecognized, with its number among the parts that
+    /// are sent; repeated when it has changed.
     Aside(usize, &'a PartKind),
     Ended(&'a RunMessage),
 }
@@ -59,7 +58,7 @@ pub enum News<'a> {
 #[derive(Debug)]
 pub struct Follow {
     run: ResponseId,
-    /// Of this run alone, with its bodies whole.
+    /// Contains this run alone, with whole bodies.
     transcript: Transcript,
     touched: BTreeSet<usize>,
     told: Told,
@@ -71,7 +70,7 @@ struct Told {
     ended: bool,
     /// One for each part.
     parts: Vec<ToldPart>,
-    /// How many of the answer's steps were looked at, and how many of the outer ones told.
+    /// Number of steps that were processed, and of outer ones that were sent.
     n_steps_seen: usize,
     n_steps: usize,
     open_step: Option<usize>,
@@ -79,14 +78,14 @@ struct Told {
 
 #[derive(Debug, Clone)]
 enum ToldPart {
-    /// Of a sub-agent.
+    /// Belongs to a sub-agent.
     Hidden,
     Words {
         text: String,
         ended: bool,
     },
     Call(ToldCall),
-    /// As it was told last.
+    /// As it was sent last.
     Aside(Option<Box<PartKind>>),
 }
 
@@ -109,13 +108,13 @@ impl Follow {
         }
     }
 
-    /// What this record adds.
+    /// Returns the news in this record.
     pub(crate) fn apply(&mut self, record: &Record) -> Vec<News<'_>> {
         self.take_in(record);
         self.news()
     }
 
-    /// Takes in a record without telling of it yet. Those of other runs are nothing to us.
+    /// Applies a record; its news comes later. Records of other runs are ignored.
     pub(crate) fn take_in(&mut self, record: &Record) {
         if record.response_id.as_ref() != Some(&self.run) || record.event.is_session_event() {
             return;
@@ -129,7 +128,7 @@ impl Follow {
         self.transcript.messages.first().and_then(Message::run)
     }
 
-    /// Everything that was not told yet.
+    /// Returns the news since the last call.
     pub(crate) fn news(&mut self) -> Vec<News<'_>> {
         let mut news = Vec::new();
         let Some(answer) = self.transcript.messages.first().and_then(Message::run) else {
@@ -140,7 +139,7 @@ impl Follow {
         news
     }
 
-    /// What a client has of what was taken in, as it was told; the rest is news.
+    /// Returns the part of the run that a client has, as it was sent; the rest is news afterwards.
     pub(crate) fn recall(&mut self, known: &Known) -> Vec<News<'_>> {
         let mut news = Vec::new();
         if let Some(answer) = self.transcript.messages.first().and_then(Message::run) {
@@ -150,7 +149,7 @@ impl Follow {
         news
     }
 
-    /// What was told to have begun, and not to have ended: once more, as begun.
+    /// Returns the beginnings of all parts that were begun and not ended.
     pub(crate) fn open_parts(&self) -> Vec<News<'_>> {
         let parts = self.answer().map(|it| it.parts.as_slice()).unwrap_or_default();
         let open = self.told.parts.iter().zip(parts).filter_map(|(told, part)| match told {
@@ -163,12 +162,12 @@ impl Follow {
         open.collect()
     }
 
-    /// The calls that wait for the other side, where the run does nothing else: for decisions, or for
-    /// tools that the client runs.
+    /// Returns the calls that wait for the client, for decisions or for results of its tools, if the run does
+    /// nothing else.
     pub(crate) fn waiting(&self) -> Option<Vec<&Call>> {
         let answer = self.answer().filter(|it| it.is_open())?;
         let mut waiting = Vec::new();
-        // From the end, where a run that is at work has something open: that is seen at once.
+        // From the end, where an active run has an open part: that ends the search early.
         for part in answer.parts.iter().rev() {
             match &part.kind {
                 PartKind::Text(text) if text.open => return None,
@@ -184,26 +183,26 @@ impl Follow {
         (!waiting.is_empty()).then_some(waiting)
     }
 
-    /// How many steps were told to have begun.
+    /// Returns the number of steps that were begun.
     pub(crate) fn n_steps(&self) -> usize {
         self.told.n_steps
     }
 
-    /// The step in which it waits, if the model has finished that.
+    /// Returns the step in which the run waits, if the model has finished it.
     pub(crate) fn finished_step(&self) -> Option<&Step> {
         let step = self.answer()?.steps.get(self.told.open_step?)?;
         Some(step).filter(|it| it.finished.is_some())
     }
 }
 
-/// A run as it stands, told at once.
+/// Returns the news of a whole run.
 pub(crate) fn tell_all(answer: &RunMessage) -> Vec<News<'_>> {
     let mut news = Vec::new();
     Told::default().tell(answer, &BTreeSet::new(), &mut news);
     news
 }
 
-/// What can be told in pieces begins with this.
+/// Returns the beginning of a part that is sent in pieces.
 fn begun(part: &Part) -> Option<News<'_>> {
     match &part.kind {
         PartKind::Text(text) => Some(News::TextBegun(text)),
@@ -216,19 +215,19 @@ fn begun(part: &Part) -> Option<News<'_>> {
     }
 }
 
-/// Some of its calls have not ended.
+/// Returns whether some calls of a step have not ended.
 fn is_at_work(answer: &RunMessage, step: usize) -> bool {
     let parts = answer.parts.iter().rev().filter(|part| part.parent.is_none());
     let mut of_it = parts.take_while(|part| part.step.is_none_or(|it| it >= step));
     of_it.any(|part| matches!(&part.kind, PartKind::Call(call) if call.is_open()))
 }
 
-/// Nothing happens to it until the other side has acted.
+/// Returns whether a call waits for the client.
 fn waits_for_client(call: &Call) -> bool {
     call.waits_for_approval() || call.waits_for_client()
 }
 
-/// The number of the step that a part is in, from 1. What comes before the first step is in it.
+/// Returns the number of the step that a part is in, from 1. Parts before the first step are in it.
 pub(crate) fn step_number(answer: &RunMessage, part: &Part) -> usize {
     let Some(step) = part.step else { return 1 };
     let outer = answer.steps.iter().take(step + 1).filter(|step| step.parent.is_none());
@@ -285,7 +284,7 @@ impl Told {
             self.begin(part, news);
             match (&mut self.parts[idx], &part.kind) {
                 (ToldPart::Call(told), PartKind::Call(call)) => told.recall(call, known, news),
-                // These change, and may have since.
+                // These may have changed since.
                 (_, PartKind::Exchange(_) | PartKind::Steered(_)) => (),
                 (_, kind) => self.tell_more(idx, kind, news),
             }
@@ -295,7 +294,7 @@ impl Told {
         }
     }
 
-    /// Goes through the steps up to that one.
+    /// Begins and ends the steps up to that one.
     fn move_on<'a>(&mut self, answer: &'a RunMessage, up_to: usize, news: &mut Vec<News<'a>>) {
         while self.n_steps_seen < up_to {
             let step = self.n_steps_seen;
@@ -392,7 +391,7 @@ impl ToldCall {
         if known.has_outcome(call) {
             return news.append(&mut told);
         }
-        // A response has ended since it was told, and with that its arguments.
+        // A response has ended since it was sent, and with that its arguments.
         (self.written, self.settled, self.ended) = (true, false, false);
         told.retain(|it| !matches!(it, News::ApprovalSettled(_) | News::CallEnded(_)));
         news.append(&mut told);
@@ -421,8 +420,8 @@ impl ToldCall {
     }
 }
 
-/// What `now` says beyond what was told, which it must begin with. A text that is open has only grown,
-/// so that need not be looked at for every delta.
+/// Returns the rest of `now` after the text that was sent, with which it has to begin. An open text has only
+/// grown, so that is not checked for every delta.
 fn more<'a>(told: &mut String, now: &'a str, has_only_grown: bool) -> Option<&'a str> {
     if !has_only_grown && !now.starts_with(told.as_str()) {
         return None;

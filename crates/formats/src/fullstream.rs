@@ -1,6 +1,6 @@
 //! `format=fullstream`: runs as the events of the AI SDK's `streamText().fullStream`, out and in.
 //!
-//! What that vocabulary has no event for is a `raw` event with a data part of `format=ui`.
+//! Everything without an event of its own becomes a `raw` event with a data part of `format=ui`.
 
 pub(crate) mod import;
 
@@ -64,7 +64,7 @@ pub fn events(answer: &RunMessage) -> Vec<Value> {
 struct EventFormat {
     run: ResponseId,
     model: Option<String>,
-    /// What texts and thinkings are called: by number, so that a run told again is told alike.
+    /// Names of texts and thinkings: numbers, so that a repeated run is the same.
     names: HashMap<PartId, String>,
 }
 

@@ -1,10 +1,10 @@
-//! Conversations of others, retold as events for a new session.
+//! Foreign conversations as events for a new session.
 //!
-//! Nothing is too odd to be read: what makes no sense is kept as `unrecognized`, missing ids are made,
-//! and a call that was still running when it was written down is interrupted. Everything that is
-//! opened gets its end. What each format cannot say is said by its module.
+//! Any input can be read: invalid items are kept as `unrecognized`, missing ids are generated, and a call
+//! that was still running when it was exported counts as interrupted. Everything that is opened is closed.
+//! The module of each format says what that format cannot express.
 //!
-//! Summaries of arguments are left to the caller, who has the one way to make them.
+//! The caller adds summaries of arguments.
 
 mod format;
 mod ids;
@@ -34,32 +34,32 @@ use crate::{call, sent};
 /// Steps without a message that are believed in a row: a file may claim any number.
 const SILENT_STEPS_MAX: usize = 100;
 
-/// What the reader of a file cannot know by itself.
+/// Values that an import needs besides the file.
 pub struct Setting<'a> {
-    /// What the agent is called here, where the file does not say.
+    /// Name of the agent, if the file does not contain one.
     pub agent: &'a str,
-    /// For what has no time of its own.
+    /// Time of everything without a time of its own.
     pub now: Millis,
-    /// Takes in a file that a message names.
+    /// Attaches a file that a message names.
     pub attach: &'a dyn Fn(&File) -> Option<Attachment>,
 }
 
-/// Tells a conversation, in order.
-pub(crate) struct Retelling<'a> {
+/// Builds the log of a conversation, in order.
+pub(crate) struct LogBuilder<'a> {
     setting: &'a Setting<'a>,
     entries: Vec<Entry>,
-    /// What the entries make so far.
+    /// The reducer's state after the entries.
     transcript: Transcript,
     now: Millis,
     run: Option<ResponseId>,
     used_ids: HashSet<String>,
-    /// Of the run.
+    /// Ids of the run's parts.
     part_ids: HashSet<PartId>,
     n_parts: u32,
     step: Option<u32>,
 }
 
-/// What is known of a run when it begins.
+/// Properties of a run at its beginning.
 #[derive(Debug, Default)]
 pub(crate) struct Beginning<'a> {
     pub(crate) id: Option<&'a str>,
@@ -67,11 +67,11 @@ pub(crate) struct Beginning<'a> {
     pub(crate) model: Option<&'a str>,
 }
 
-/// What is known of it when it ends.
+/// Properties of a run at its end.
 #[derive(Debug)]
 pub(crate) struct Ending {
     pub(crate) status: RunStatus,
-    /// Why it was cut off, where the file says so.
+    /// Why it was cancelled, if the file says so.
     pub(crate) reason: Option<CancelReason>,
     pub(crate) error: Option<ErrorInfo>,
     pub(crate) usage: Option<Usage>,
@@ -96,8 +96,8 @@ impl Ending {
 }
 
 /// How a call ended.
-pub(crate) enum Came {
-    Out(Value),
+pub(crate) enum CallResult {
+    Output(Value),
     Failed(ErrorInfo),
 }
 
@@ -110,7 +110,7 @@ pub(crate) struct Remarks {
     pub(crate) of_failure: Option<Value>,
 }
 
-impl<'a> Retelling<'a> {
+impl<'a> LogBuilder<'a> {
     pub(crate) fn new(setting: &'a Setting<'a>) -> Self {
         Self {
             setting,
@@ -125,13 +125,13 @@ impl<'a> Retelling<'a> {
         }
     }
 
-    /// Everything has its end.
+    /// Returns the entries, after it has closed everything.
     pub(crate) fn into_entries(mut self) -> Vec<Entry> {
         self.end(Ending::of(RunStatus::Completed));
         self.entries
     }
 
-    /// What follows happened then.
+    /// Sets the time of the following entries.
     pub(crate) fn at(&mut self, moment: &Value) {
         let moment = match moment {
             Value::String(text) => Millis::parse(text),
@@ -276,7 +276,7 @@ impl<'a> Retelling<'a> {
         });
     }
 
-    /// Of the last step.
+    /// Returns the parts of the last step.
     fn parts(&self) -> impl Iterator<Item = &PartKind> {
         let answer = self.answer();
         let step = answer.and_then(|it| it.steps.len().checked_sub(1));
@@ -303,7 +303,7 @@ impl<'a> Retelling<'a> {
         self.say(part_id, text, phase, discarded);
     }
 
-    /// What the part that was told last had besides.
+    /// Adds further fields of the last part.
     pub(crate) fn extras(&mut self, fields: Map<String, Value>) {
         let last = self.answer().and_then(|it| it.parts.last()?.id().map(str::to_owned));
         if let Some(part_id) = last.filter(|_| !fields.is_empty()) {
@@ -402,21 +402,21 @@ impl<'a> Retelling<'a> {
         by_id.or_else(|| if id.is_none() { by_name() } else { None }).map(|it| it.id.clone())
     }
 
-    pub(crate) fn result(&mut self, call: &CallId, came: Came) {
+    pub(crate) fn result(&mut self, call: &CallId, came: CallResult) {
         self.result_with(call, came, Remarks::default());
     }
 
     /// A call that was rejected never ran, whatever was written down as its result.
-    pub(crate) fn result_with(&mut self, call: &CallId, came: Came, remarks: Remarks) {
+    pub(crate) fn result_with(&mut self, call: &CallId, came: CallResult, remarks: Remarks) {
         let known = self.answer().and_then(|it| it.call(call));
         let name = known.map(|it| it.name.clone()).unwrap_or_default();
         let is_rejected = self.is_rejected(call);
         let Remarks { summary, duration_ms, of_failure } = remarks;
         let (ok, result, error) = match came {
-            Came::Out(value) if is_rejected => (false, None, Some(rejected(&value))),
-            Came::Out(Value::Null) => (true, None, None),
-            Came::Out(value) => (true, Some(value), None),
-            Came::Failed(error) => (false, of_failure, Some(error)),
+            CallResult::Output(value) if is_rejected => (false, None, Some(rejected(&value))),
+            CallResult::Output(Value::Null) => (true, None, None),
+            CallResult::Output(value) => (true, Some(value), None),
+            CallResult::Failed(error) => (false, of_failure, Some(error)),
         };
         if duration_ms.is_some() {
             self.push(Event::ToolRunning { call_id: call.clone() });
@@ -441,7 +441,7 @@ impl<'a> Retelling<'a> {
     }
 
     /// A result that no call is known for gets one of its own.
-    pub(crate) fn orphan(&mut self, id: Option<&str>, name: &str, came: Came) {
+    pub(crate) fn orphan(&mut self, id: Option<&str>, name: &str, came: CallResult) {
         let call = self.call(id, name, "");
         self.result(&call, came);
     }
@@ -498,8 +498,8 @@ impl<'a> Retelling<'a> {
         for call in open {
             let why = "The call had no result when the conversation was written down.";
             let came = match self.is_rejected(&call) {
-                true => Came::Out(Value::Null),
-                false => Came::Failed(ErrorInfo::new(ErrorCode::ToolInterrupted, why)),
+                true => CallResult::Output(Value::Null),
+                false => CallResult::Failed(ErrorInfo::new(ErrorCode::ToolInterrupted, why)),
             };
             self.result(&call, came);
         }

@@ -1,5 +1,5 @@
-//! What clients send, whatever their vocabulary: something said, or what was decided and done about
-//! calls. Reading it is total: what cannot be read is refused with a reason.
+//! Requests of clients, in every format: a message, or decisions about calls and their results. An invalid
+//! request is refused with a reason.
 
 use std::fmt;
 
@@ -12,13 +12,16 @@ use crate::sent;
 #[cfg(test)]
 mod tests;
 
+/// A message of a client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IncomingMessage {
+    /// The client's id of the message.
     pub id: Option<String>,
+    /// Text of the message.
     pub text: String,
-    /// To be attached.
+    /// Files to attach.
     pub files: Vec<File>,
-    /// What those two do not say.
+    /// Everything that text and files do not contain.
     pub sent: Option<SentForm>,
 }
 
@@ -28,7 +31,7 @@ impl IncomingMessage {
         Self::of_parts(id, text, parts, None)
     }
 
-    /// As the AI SDK writes it.
+    /// Creates a message from the parts of the AI SDK.
     pub(crate) fn of_parts(
         id: Option<String>,
         text: String,
@@ -40,41 +43,56 @@ impl IncomingMessage {
     }
 }
 
+/// A file of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
+    /// Media type of the file.
     pub media_type: String,
+    /// Name of the file.
     pub name: Option<String>,
     /// May be a `data:` address.
     pub url: String,
 }
 
 impl File {
-    /// What it is called when it is attached.
+    /// Returns its name as an attachment.
     pub fn name_here(&self) -> &str {
         self.name.as_deref().unwrap_or("file")
     }
 }
 
+/// A decision of the client, or the result of a call that it has run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decided {
+    /// A decision about a call.
     Approval {
+        /// Id of the call.
         call: String,
+        /// Whether the call may run.
         approved: bool,
+        /// The reason that the person gave.
         reason: Option<String>,
-        /// As edited, where the client can do that.
+        /// The arguments as edited, if the client can do that.
         arguments: Option<Value>,
     },
+    /// The result of a call.
     Output {
+        /// Id of the call.
         call: String,
+        /// The result.
         output: Value,
     },
+    /// The error of a call that failed.
     Error {
+        /// Id of the call.
         call: String,
+        /// The message of the error.
         error: String,
     },
 }
 
 impl Decided {
+    /// Returns the id of the call.
     pub fn call(&self) -> &str {
         match self {
             Self::Approval { call, .. } | Self::Output { call, .. } | Self::Error { call, .. } => {
@@ -84,8 +102,8 @@ impl Decided {
     }
 }
 
-/// Tools that the client runs itself: an object with a tool under each name, or an array of tools that
-/// name themselves, as they are or as functions in the words of OpenAI.
+/// Reads the tools that the client runs itself: an object with the tools by name, or an array of tools with their
+/// names, plain or as functions in OpenAI's form.
 pub fn client_tools(tools: &Value) -> Result<Vec<ClientTool>, BadRequest> {
     match tools {
         Value::Null => Ok(Vec::new()),
@@ -119,7 +137,7 @@ fn client_tool(name: Option<&str>, tool: &Value, place: &str) -> Result<ClientTo
     }
     let parameters = ["parameters", "inputSchema"].iter().map(|field| &tool[*field]);
     let parameters = match parameters.into_iter().find(|it| !it.is_null()) {
-        // So the AI SDK's `jsonSchema()` is written.
+        // The form of the AI SDK's `jsonSchema()`.
         Some(schema) if schema["jsonSchema"].is_object() => schema["jsonSchema"].clone(),
         Some(schema @ Value::Object(_)) => schema.clone(),
         Some(_) => return Err(BadRequest::new(format!("`{place}.parameters` is no JSON Schema."))),
@@ -129,11 +147,11 @@ fn client_tool(name: Option<&str>, tool: &Value, place: &str) -> Result<ClientTo
     Ok(ClientTool { name: name.to_owned(), description, parameters })
 }
 
-/// Names the field and what is wrong with it, for the person who wrote the client.
+/// An error that names the field and the problem, for the client's author.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadRequest {
     why: String,
-    /// The field, where the client's vocabulary has a place for its name.
+    /// The field, if the format's errors have a place for its name.
     pub param: Option<String>,
 }
 

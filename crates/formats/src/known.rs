@@ -1,11 +1,11 @@
-//! What a client has of a run, by its own words.
+//! The parts of a run that a client has, as its request shows.
 //!
-//! Clients send back what they were told. So a response that goes on with a run needs no memory of the
-//! responses before: what the client does not have is what it is told, whoever has told it the rest,
-//! and whatever has happened in between.
+//! Clients send back the parts that they received. So a response that resumes a run needs no memory of the
+//! earlier responses: it contains the parts that the client does not have, independent of the sender of the
+//! others and of everything that happened in between.
 //!
-//! Parts are told in the order of the answer's parts, and a response ends where nothing is open. So a
-//! client has all parts up to the last one that it names.
+//! Parts are sent in the order of the run, and a response ends where nothing is open. So a client has all parts
+//! up to the last one that it names.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,17 +14,18 @@ use transcript::{Call, CallId, Part, PartKind, RunMessage};
 
 use crate::call;
 
+/// The parts of a run that a client has.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Known {
     pub(crate) calls: HashMap<CallId, KnownCall>,
     pub(crate) words: KnownWords,
-    /// How many steps were begun, where the client counts them.
+    /// Number of steps that were begun, if the client counts them.
     pub(crate) n_steps: usize,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct KnownCall {
-    /// It was asked whether the call may run.
+    /// The client was asked whether the call may run.
     pub(crate) asked: bool,
     pub(crate) outcome: KnownOutcome,
 }
@@ -39,12 +40,12 @@ pub(crate) enum KnownOutcome {
     Error(String),
 }
 
-/// Which texts and thoughts it has besides those that come before its last call.
+/// The texts and thinkings that it has besides those before its last call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum KnownWords {
-    /// So many after that call.
+    /// This number of them after that call.
     After(usize),
-    /// The same, where the client has no empty ones.
+    /// The same, if the client has no empty ones.
     SpokenAfter(usize),
     Named(HashSet<String>),
     /// Those of the steps of its calls.
@@ -62,7 +63,7 @@ impl Known {
         self.calls.iter().filter(|(_, it)| it.asked).map(|(id, _)| id.clone()).collect()
     }
 
-    /// Whether the client has what came of a call that it has. Of one that it does not name, it does.
+    /// Returns whether the client has the outcome of a call that it has. It has those of calls it does not name.
     pub(crate) fn has_outcome(&self, call: &Call) -> bool {
         let Some(known) = self.calls.get(&call.id) else { return call.outcome.is_some() };
         call.outcome.is_some()
@@ -80,7 +81,7 @@ impl Known {
         self.calls.contains_key(call)
     }
 
-    /// How many of the answer's parts it has. What is not whole it hears from the beginning.
+    /// Returns the number of the run's parts that it has. An incomplete part is sent again from its beginning.
     pub(crate) fn n_parts(&self, answer: &RunMessage) -> usize {
         let last_call = answer.parts.iter().rposition(|it| self.has_call(it));
         let n_called = last_call.map_or(0, |idx| idx + 1);
@@ -112,7 +113,7 @@ impl Known {
     }
 }
 
-/// Behind the nth of these parts, or the last one, that come after so many parts.
+/// Returns the position behind the nth part that counts, or the last one, after so many parts.
 fn nth_after(
     answer: &RunMessage,
     n_parts: usize,

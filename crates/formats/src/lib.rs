@@ -1,8 +1,10 @@
-//! Views of a transcript in other people's words, as pure and total functions.
+//! Transcripts in foreign formats, as pure and total functions.
 //!
-//! The vocabulary of the seeds, of model providers and of front-end libraries lives here and
-//! nowhere else. One module a format: what is kept, what is streamed, what comes in. All streams are
-//! translations of one telling, see `follow.rs`.
+//! The formats of the message contract, of model providers and of front-end libraries are known here and nowhere
+//! else. Each module is one format: its messages, its stream, its requests and its import. All streams encode the
+//! news of a run, see `follow.rs` and [`Encoder`].
+
+#![warn(missing_docs)]
 
 pub mod agui;
 mod call;

@@ -6,11 +6,11 @@
 //! the model, people who steered it, and the pictures that tools gave. Superseded, discarded and leaked text
 //! is left out.
 
-mod anew;
 mod attachments;
 mod call_ids;
 mod chunks;
 mod incoming;
+mod one_message;
 pub(crate) mod stored;
 
 use serde_json::{Map, Value, json};
@@ -19,41 +19,48 @@ use transcript::{
     SteerState, TextRole, Transcript, UserMessage,
 };
 
-pub use anew::told_anew;
 pub use chunks::{Chunks, Completion, Options, OtherCalls, failure};
 pub use incoming::{Request, request};
+pub use one_message::history_in_one_message;
 pub use stored::{import, stored};
 
 use self::call_ids::CallIds;
 
-/// Whom the history is for.
+/// The reader of a history.
 pub struct Reader<'a> {
-    /// Ids and data of calls go back only to where they came from: the same agent and model.
+    /// The agent. Ids and data of calls are only sent back to their origin: the same agent and model.
     pub agent: &'a str,
+    /// The model of the agent.
     pub model: Option<&'a str>,
-    /// Comes before everything that was said.
+    /// System message that precedes the history.
     pub system: Option<&'a str>,
+    /// Treatment of attached files.
     pub files: Files<'a>,
 }
 
-/// What becomes of attached files.
+/// Treatment of attached files.
 pub enum Files<'a> {
-    /// Nothing is said of them.
+    /// They are left out.
     LeftOut,
-    /// Texts go along, and pictures where the model can see.
-    GoAlong { sees: bool, read: &'a dyn Fn(&Attachment) -> Option<Vec<u8>> },
+    /// Texts are included, and pictures if the model accepts them.
+    GoAlong {
+        /// Whether the model accepts pictures.
+        sees: bool,
+        /// Returns the content of a file.
+        read: &'a dyn Fn(&Attachment) -> Option<Vec<u8>>,
+    },
 }
 
-/// What stands where a model must be asked something and nobody asked.
+/// Stands in for a missing message of the user.
 const NUDGE: &str = "Continue.";
 
-/// What a model is asked: all that was said and done, and it is the model's turn.
+/// Returns a conversation as the messages of a request to a model, ending where it is the model's turn.
 pub fn history(transcript: &Transcript, reader: &Reader<'_>) -> Vec<Value> {
     to_json(in_turns(entries(transcript, reader, newest_said(transcript))))
 }
 
-/// All that was said and done, and nothing else. Of files that are elsewhere there are the addresses: who
-/// is told this keeps it, and could not go on if one of them cannot be reached.
+/// Returns a conversation as messages, and nothing else. Files that are elsewhere are included as addresses: the
+/// reader keeps the messages, and could not continue if a file became unreachable.
 pub fn conversation(transcript: &Transcript, reader: &Reader<'_>) -> Vec<Value> {
     to_json(entries(transcript, reader, None))
 }
@@ -316,7 +323,7 @@ fn tool_call(id: &str, call: &Call, is_native: bool) -> Value {
     Value::Object(fields)
 }
 
-/// What the provider wants to find again in a call, or in the message that makes it.
+/// Returns the provider's own data of a call, or of the message that makes it, which has to be sent back.
 fn wanted_back(call: &Call, place: &str) -> Map<String, Value> {
     let data = call.provider_data.as_ref().and_then(|data| data.get(place)?.as_object());
     data.cloned().unwrap_or_default()

@@ -58,7 +58,7 @@ pub(crate) fn parts(said: &UserMessage, file_url: FileUrl<'_>) -> Vec<Value> {
     parts
 }
 
-/// Of the files that were to be attached, those that could not be had are left out.
+/// Removes the files that could not be attached.
 pub(crate) fn leave_out_lost(parts: &mut Vec<Value>, mut is_there: impl Iterator<Item = bool>) {
     parts.retain(|it| !is_attached(it) || is_there.next().unwrap_or(false));
 }

@@ -1,4 +1,4 @@
-//! What the tests of all formats share: logs, and the runs in them.
+//! Helpers of the tests of all formats: logs, and the runs in them.
 
 pub(crate) mod logs;
 

@@ -18,7 +18,7 @@ struct Speaker {
     has_ended: bool,
 }
 
-/// What may be said, and whose words they are.
+/// A text that may be sent, and the part that it belongs to.
 pub(crate) type Words = (PartId, String);
 
 impl Turns {
@@ -36,7 +36,7 @@ impl Turns {
         None
     }
 
-    /// What has waited for this one to end.
+    /// Ends a part, and returns the texts that have waited for that.
     pub(crate) fn end(&mut self, id: &PartId) -> Vec<Words> {
         if let Some(speaker) = self.speakers.iter_mut().find(|it| it.id == *id) {
             speaker.has_ended = true;

@@ -3,7 +3,7 @@
 //! `stream.rs` tells a run as the chunks that its client folds into the same message, `incoming.rs`
 //! reads what the client sends. What has no part of its own in that vocabulary is a data part:
 //! `data-steered`, `data-exchange`, `data-notice` and `data-unrecognized`. Left out are what happened
-//! outside any run and what sub-agents did. Parts that a client brought along go out as they came in
+//! outside any run and what sub-agents did. Parts of imported messages go out as they came in
 //! (`foreign.rs`).
 
 pub(crate) mod foreign;
@@ -26,8 +26,8 @@ use crate::{call, sent};
 #[cfg(test)]
 mod tests;
 
-/// What the client understands, by its major version. Its requests do not tell, so anything but the
-/// default is for the server's user to choose.
+/// The major version of a client. Its requests do not contain it, so every version but the default has to be
+/// configured in the client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Profile {
     /// 5.0.0 on: no approvals and no reason for the end.
@@ -69,7 +69,7 @@ pub fn message(message: &Message, profile: Profile, file_url: FileUrl<'_>) -> Op
     }
 }
 
-/// What the client has said there itself goes before what we have to say.
+/// Returns the metadata of a message. The client's own fields take precedence.
 fn said_metadata(message: &Message, said: &UserMessage) -> Value {
     let mut metadata = json!({ "createdAt": message.created_at });
     if let Some(from) = &said.from {
@@ -194,7 +194,7 @@ fn approval(call: &Call) -> Option<Value> {
     Some(approval)
 }
 
-/// What the person said who decided, or why nobody did.
+/// Returns the reason that a person gave for a decision, or the reason why nobody decided.
 pub(crate) fn reason(call: &Call) -> Option<String> {
     let resolved = call::resolution(call)?;
     let why = match resolved.decision {
@@ -205,7 +205,7 @@ pub(crate) fn reason(call: &Call) -> Option<String> {
     resolved.feedback.clone().or(why)
 }
 
-/// What has no other words, as a chunk.
+/// Writes a part without a chunk of its own.
 fn aside(run: &ResponseId, idx: usize, kind: &PartKind) -> Value {
     foreign::chunk(kind).unwrap_or_else(|| data(run, idx, kind))
 }
@@ -242,7 +242,7 @@ pub(crate) fn data(run: &ResponseId, idx: usize, kind: &PartKind) -> Value {
     json!({ "type": format!("data-{name}"), "id": id, "data": data })
 }
 
-/// What is known when a run begins.
+/// Returns the metadata at the beginning of a run.
 fn first_metadata(answer: &RunMessage) -> Map<String, Value> {
     let metadata = json!({
         "createdAt": answer.started_at,
@@ -252,7 +252,7 @@ fn first_metadata(answer: &RunMessage) -> Map<String, Value> {
     without_nulls(metadata)
 }
 
-/// What is known when it has ended.
+/// Returns the metadata at the end of a run.
 fn last_metadata(answer: &RunMessage) -> Map<String, Value> {
     let Some(finish) = &answer.finish else { return Map::new() };
     without_nulls(json!({

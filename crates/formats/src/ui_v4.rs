@@ -5,7 +5,7 @@
 //! until the final text comes (`content`), which also brings the message's own annotation. An answer
 //! without one, because it still runs or broke off, is a placeholder with empty content, under the
 //! same id. What that vocabulary has no part for stands among the annotations, as data parts of
-//! `format=ui`; sources and files that a client brought along are parts again. Texts that were taken back and what sub-agents did are left out.
+//! `format=ui`; sources and files of imported messages are parts again. Texts that were taken back and what sub-agents did are left out.
 
 pub(crate) mod import;
 mod incoming;

@@ -79,7 +79,9 @@ fn messages(transcript: &Transcript, look_back: &LookBack, read: ReadFile<'_>) -
             conversation(Files::GoAlong { sees: true, read })
         }
         LookBack::LastMessage { with_files: false } => conversation(Files::LeftOut),
-        LookBack::Anew => openai::told_anew(&conversation(Files::GoAlong { sees: true, read })),
+        LookBack::Anew => {
+            openai::history_in_one_message(&conversation(Files::GoAlong { sees: true, read }))
+        }
         LookBack::Everything { agent, model, system, sees } => {
             let reader = Reader {
                 agent,

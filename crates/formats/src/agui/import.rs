@@ -9,8 +9,8 @@ use serde_json::Value;
 use transcript::MessageRole;
 
 use crate::import::{
-    Came, Entry, Holds, List, Retelling, Setting, arguments_text, as_text, error_info, items,
-    result_of,
+    CallResult, Entry, Holds, List, LogBuilder, Setting, arguments_text, as_text, error_info,
+    items, result_of,
 };
 use crate::incoming::File;
 
@@ -28,53 +28,54 @@ pub(crate) const MESSAGES: List = List {
     read: import,
 };
 
+/// Imports the messages or events of a conversation.
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
-    let mut retelling = Retelling::new(setting);
-    items(messages).iter().for_each(|it| message(it, &mut retelling));
-    retelling.into_entries()
+    let mut builder = LogBuilder::new(setting);
+    items(messages).iter().for_each(|it| message(it, &mut builder));
+    builder.into_entries()
 }
 
-fn message(message: &Value, retelling: &mut Retelling<'_>) {
+fn message(message: &Value, builder: &mut LogBuilder<'_>) {
     let id = as_text(message, "id");
     let (text, files) = content(&message["content"]);
     match message["role"].as_str() {
-        Some("user") => retelling.said(id, MessageRole::User, &text, &files),
-        Some("system" | "developer") => retelling.said(id, MessageRole::System, &text, &files),
+        Some("user") => builder.said(id, MessageRole::User, &text, &files),
+        Some("system" | "developer") => builder.said(id, MessageRole::System, &text, &files),
         Some("assistant") => {
-            retelling.step_of(id);
+            builder.step_of(id);
             if message["content"].is_string() {
-                retelling.text_as(id, &text);
+                builder.text_as(id, &text);
             }
-            items(&message["toolCalls"]).iter().for_each(|it| call(it, retelling));
+            items(&message["toolCalls"]).iter().for_each(|it| call(it, builder));
         }
         Some("reasoning") => {
-            retelling.step_of(id);
-            retelling.thinking(id, &text, false);
+            builder.step_of(id);
+            builder.thinking(id, &text, false);
         }
-        Some("tool") => result(message, &text, retelling),
-        _ => retelling.unrecognized("message", &message.to_string()),
+        Some("tool") => result(message, &text, builder),
+        _ => builder.unrecognized("message", &message.to_string()),
     }
 }
 
-fn call(call: &Value, retelling: &mut Retelling<'_>) {
+fn call(call: &Value, builder: &mut LogBuilder<'_>) {
     let function = &call["function"];
     let arguments = match &function["arguments"] {
         Value::String(text) => text.clone(),
         other => arguments_text(other),
     };
     let name = as_text(function, "name").unwrap_or_default();
-    retelling.call(as_text(call, "id"), name, &arguments);
+    builder.call(as_text(call, "id"), name, &arguments);
 }
 
-fn result(message: &Value, text: &str, retelling: &mut Retelling<'_>) {
+fn result(message: &Value, text: &str, builder: &mut LogBuilder<'_>) {
     let id = as_text(message, "toolCallId");
     let came = match as_text(message, "error") {
-        Some(_) => Came::Failed(error_info(&message["error"])),
-        None => Came::Out(result_of(text)),
+        Some(_) => CallResult::Failed(error_info(&message["error"])),
+        None => CallResult::Output(result_of(text)),
     };
-    match retelling.open_call(id, None) {
-        Some(call) => retelling.result(&call, came),
-        None => retelling.orphan(id, "", came),
+    match builder.open_call(id, None) {
+        Some(call) => builder.result(&call, came),
+        None => builder.orphan(id, "", came),
     }
 }
 

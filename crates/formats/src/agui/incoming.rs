@@ -1,8 +1,8 @@
-//! What an AG-UI client sends to start a run: `RunAgentInput`.
+//! Requests of AG-UI clients: `RunAgentInput`.
 //!
-//! The log is the truth here, so of the messages only the end is read: what the user said last, and the
+//! The log is authoritative, so only the end of the messages is read: the last message of the user, and the
 //! results of tools that the client has run since the last answer. State, context and the client's own
-//! properties are nothing to an agent.
+//! properties are ignored.
 
 use std::collections::HashMap;
 
@@ -13,23 +13,28 @@ use super::Version;
 use crate::incoming::{BadRequest, Decided, File, IncomingMessage, client_tools};
 use crate::known::{Known, KnownCall, KnownOutcome, KnownWords};
 
+/// A request for a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
+    /// The client's id of the thread, which is the session's.
     pub thread: String,
+    /// The client's id of the run.
     pub run: String,
+    /// Version of the client.
     pub version: Version,
     /// The messages that the client has, by their ids.
     pub messages: Vec<String>,
-    /// What it has of the run that it goes on with.
+    /// Parts that the client has of the run that it resumes.
     pub known: Known,
-    /// If the last message is the user's.
+    /// The last message, if it is the user's.
     pub said: Option<IncomingMessage>,
-    /// About interrupts, and what came of the tools that the client has run.
+    /// Decisions about interrupts, and results of tools that the client has run.
     pub decided: Vec<Decided>,
-    /// That the client runs itself.
+    /// Tools that the client runs itself.
     pub tools: Vec<ClientTool>,
 }
 
+/// Reads the body of a request.
 pub fn request(body: &Value) -> Result<Request, BadRequest> {
     if !body.is_object() {
         return Err(BadRequest::new("The body is no JSON object."));
@@ -59,7 +64,7 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
     })
 }
 
-/// Of a call that it decides about it was told, though it may not say so.
+/// Returns what the client has. It has every call that it decides about, even if its messages lack the call.
 fn known(messages: &[Value], decided: &[Decided]) -> Known {
     let called = messages.iter().filter_map(|it| it["toolCalls"].as_array()).flatten();
     let called = called.filter_map(|it| it["id"].as_str());
@@ -75,7 +80,7 @@ fn known(messages: &[Value], decided: &[Decided]) -> Known {
     Known { calls, words: KnownWords::Named(names), n_steps: 0 }
 }
 
-/// The messages before the one that is said, for [`import`](super::import).
+/// Returns the messages before the new one, for [`import`](super::import).
 pub fn earlier(body: &Value) -> &[Value] {
     let messages = body["messages"].as_array().and_then(|it| it.split_last());
     messages.map_or(&[], |(_, earlier)| earlier)

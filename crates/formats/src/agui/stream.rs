@@ -1,7 +1,7 @@
 //! A run as AG-UI events, each one `data:` frame.
 //!
-//! A run that waits for decisions ends there, for the client, with an interrupt; what comes after the
-//! decisions is a new run of the same thread. [`Stream::is_over`] says when one has ended; the next
+//! For the client, a run that waits for decisions ends with an interrupt; the rest is a new run of the same
+//! thread. [`Stream::is_over`] says when one has ended; the next
 //! begins with [`Stream::replay_unknown`].
 
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub struct EventFormat {
     thread: String,
     run: String,
     state: ClientRun,
-    /// What the run begins with, before anything is told of it.
+    /// Events that follow the run's start.
     opening: Vec<Value>,
     open_step: Option<usize>,
     parents: Parents,
@@ -40,7 +40,7 @@ struct Rejoining {
     earlier: Vec<Value>,
 }
 
-/// What the client takes for the run.
+/// State of the run in the client's view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClientRun {
     ToCome,
@@ -103,7 +103,7 @@ impl Format for EventFormat {
         }
     }
 
-    /// Tools that the client runs need no word: it sees that they have no result.
+    /// Tools that the client runs need no event: the client sees that they have no result.
     fn pause(&mut self, calls: &[&Call], _: &Follow, events: &mut Vec<Value>) {
         if self.state == ClientRun::Over {
             return;

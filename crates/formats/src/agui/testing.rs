@@ -12,6 +12,7 @@ use crate::incoming::Known;
 /// Checks and folds events as the clients do, and panics where one of them would fail.
 #[derive(Default)]
 pub struct Client {
+    /// The messages that the client has.
     pub messages: Vec<Value>,
     run_is_open: bool,
     has_failed: bool,
@@ -21,11 +22,12 @@ pub struct Client {
 }
 
 impl Client {
+    /// Creates a client that has these messages.
     pub fn with(messages: Vec<Value>) -> Self {
         Self { messages, ..Self::default() }
     }
 
-    /// As they go over the wire.
+    /// Applies events as they are sent.
     pub fn hear(&mut self, frames: &str) {
         for frame in frames.split("\n\n").filter(|it| !it.is_empty()) {
             let data = frame.lines().filter_map(|it| it.strip_prefix("data: "));
@@ -35,6 +37,7 @@ impl Client {
         }
     }
 
+    /// Applies events.
     pub fn take(&mut self, events: Vec<Value>) {
         for event in events {
             assert!(!self.has_failed, "nothing comes after an error: {event}");
@@ -167,7 +170,7 @@ impl Client {
         self.messages.iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// By what it sends.
+    /// Returns the parts that the client's next request shows it to have.
     fn has(&self) -> Known {
         let body = json!({ "threadId": "th", "runId": "run2", "messages": self.messages });
         super::request(&body).unwrap().known
@@ -234,27 +237,30 @@ fn append(value: &mut Value, event: &Value) {
     *value = json!(value.as_str().unwrap().to_owned() + event["delta"].as_str().unwrap());
 }
 
+/// Begins the stream of a run.
 pub fn stream(run: &ResponseId) -> Stream {
     Stream::new(run.clone(), "th", "run1")
 }
 
-/// A client hears of a run, record by record. When it is its turn it asks again, after so many more
-/// records.
+/// A client that follows a run, record by record. Whenever it is its turn it sends a new request, after so many
+/// further records.
 pub struct Hearing<'a> {
     log: &'a [Record],
     run: &'a ResponseId,
     later: usize,
     n_told: usize,
     stream: Stream,
+    /// The client that follows the run.
     pub client: Client,
 }
 
 impl<'a> Hearing<'a> {
+    /// Begins with a client that has nothing.
     pub fn new(log: &'a [Record], run: &'a ResponseId, later: usize) -> Self {
         Self { log, run, later, n_told: 0, stream: stream(run), client: Client::default() }
     }
 
-    /// How much of the log it has heard of; none if it hears no more.
+    /// Gives the client the next records. Returns the number of records that it has; none at the end.
     pub fn go_on(&mut self) -> Option<usize> {
         let Self { log, client, stream, .. } = self;
         if self.n_told == log.len() || client.has_failed {
@@ -277,12 +283,14 @@ impl<'a> Hearing<'a> {
     }
 }
 
+/// Returns a client that has followed a whole run.
 pub fn folded(log: &[Record], run: &ResponseId, later: usize) -> Client {
     let mut hearing = Hearing::new(log, run, later);
     while hearing.go_on().is_some() {}
     hearing.client
 }
 
+/// Returns the messages of a run as an export contains them.
 pub fn kept(log: &[Record], run: &ResponseId) -> Value {
     let mut transcript = Transcript::whole();
     transcript.extend(log);
@@ -290,11 +298,12 @@ pub fn kept(log: &[Record], run: &ResponseId) -> Value {
     answer.map(|it| messages(it, Version::V1, &no_url)).unwrap_or_default().into()
 }
 
+/// Returns an empty address for every file.
 pub fn no_url(_: &Attachment) -> String {
     String::new()
 }
 
-/// A client that has these messages comes back when so much has happened, and hears the rest.
+/// Returns a client that had these messages, rejoined the run after so many records and followed the rest.
 pub fn comes_back(log: &[Record], run: &ResponseId, had: &[Value], happened: usize) -> Client {
     let mut client = Client::with(had.to_vec());
     let mut stream = stream(run);

@@ -354,7 +354,7 @@ fn events_of_agui_that_go_on_after_others() {
     "#]].assert_eq(&heard(&events));
 }
 
-/// What was said comes with the start of a run; one that needed its client goes on in the next.
+/// Messages come with the start of a run; a run that waited for its client continues in the next.
 #[test]
 fn events_of_agui_of_several_runs() {
     let said = json!({ "id": "u1", "role": "user", "content": "remove it" });

@@ -10,6 +10,7 @@ use super::{
     SaidRole, TextRole, ToolActivity, ToolCall, ToolStatus, ToolValidation,
 };
 
+/// Writes a message.
 pub fn message(message: &Message) -> ChatMessage {
     let content = match &message.content {
         transcript::Content::User(it) => Content::Said(said(it)),

@@ -8,8 +8,8 @@ use serde_json::Value;
 use transcript::{MessageRole, Phase, RunStatus, SentForm};
 
 use crate::import::{
-    Beginning, Came, Ending, Entry, Holds, List, Remarks, Retelling, Setting, arguments_text,
-    as_text, error_info, items,
+    Beginning, CallResult, Ending, Entry, Holds, List, LogBuilder, Remarks, Setting,
+    arguments_text, as_text, error_info, items,
 };
 use crate::sent;
 
@@ -25,27 +25,28 @@ pub(crate) const MESSAGES: List = List {
     read: import,
 };
 
+/// Imports the messages of an export.
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
-    let mut retelling = Retelling::new(setting);
+    let mut builder = LogBuilder::new(setting);
     for message in items(messages) {
-        retelling.at(&message["createdAt"]);
+        builder.at(&message["createdAt"]);
         let content = message["content"].as_str().unwrap_or_default();
         match message["role"].as_str() {
-            Some("user") => said(message, MessageRole::User, &mut retelling),
+            Some("user") => said(message, MessageRole::User, &mut builder),
             // Ours has notices of the session as system messages with parts.
             Some("system") if message.get("parts").is_some() => {
-                retelling.unrecognized("message", &message.to_string());
+                builder.unrecognized("message", &message.to_string());
             }
-            Some("system") => said(message, MessageRole::System, &mut retelling),
-            Some("assistant") => answer(message, content, &mut retelling),
-            _ => retelling.unrecognized("message", &message.to_string()),
+            Some("system") => said(message, MessageRole::System, &mut builder),
+            Some("assistant") => answer(message, content, &mut builder),
+            _ => builder.unrecognized("message", &message.to_string()),
         }
     }
-    retelling.into_entries()
+    builder.into_entries()
 }
 
 /// Attached files do not come along; links do.
-fn said(message: &Value, role: MessageRole, retelling: &mut Retelling<'_>) {
+fn said(message: &Value, role: MessageRole, builder: &mut LogBuilder<'_>) {
     let content = message["content"].as_str().unwrap_or_default();
     let sent = serde_json::from_value(message["sent"].clone());
     let SentForm { mut parts, metadata } = sent.unwrap_or_default();
@@ -53,32 +54,32 @@ fn said(message: &Value, role: MessageRole, retelling: &mut Retelling<'_>) {
     if parts.is_empty() {
         parts = sent::parts_of(content, &[]);
     }
-    retelling.said_in_parts(as_text(message, "id"), role, content, parts, metadata.as_ref());
+    builder.said_in_parts(as_text(message, "id"), role, content, parts, metadata.as_ref());
 }
 
-fn answer(message: &Value, content: &str, retelling: &mut Retelling<'_>) {
+fn answer(message: &Value, content: &str, builder: &mut LogBuilder<'_>) {
     let (agent, model) = (as_text(message, "agent"), as_text(message, "model"));
-    retelling.begin(&Beginning { id: as_text(message, "id"), agent, model });
+    builder.begin(&Beginning { id: as_text(message, "id"), agent, model });
     if let Some(reasoning) = as_text(message, "reasoning") {
-        retelling.thinking(None, reasoning, false);
+        builder.thinking(None, reasoning, false);
     }
     let calls = items(&message["toolCalls"]);
     for call in calls {
         if let Some(commentary) = as_text(call, "commentary") {
-            retelling.step();
-            retelling.text(commentary, Some(Phase::Commentary), false);
+            builder.step();
+            builder.text(commentary, Some(Phase::Commentary), false);
         }
-        tool_call(call, retelling);
+        tool_call(call, builder);
     }
     // Only those from before there were parts have commentary within their content.
     let is_old = message.get("parts").is_none();
     let text = if is_old { without_commentary(content, calls) } else { content };
     if !text.is_empty() {
-        retelling.step();
-        retelling.text(text, Some(Phase::Final), false);
+        builder.step();
+        builder.text(text, Some(Phase::Final), false);
     }
     let status = serde_json::from_value(message["status"].clone());
-    retelling.end(Ending {
+    builder.end(Ending {
         reason: serde_json::from_value(message["cancelReason"].clone()).ok(),
         error: serde_json::from_value(message["error"].clone()).ok(),
         ..Ending::of(status.unwrap_or(RunStatus::Completed))
@@ -95,24 +96,24 @@ fn without_commentary<'a>(content: &'a str, calls: &[Value]) -> &'a str {
     if rest.len() == content.len() { content } else { rest.trim() }
 }
 
-fn tool_call(call: &Value, retelling: &mut Retelling<'_>) {
+fn tool_call(call: &Value, builder: &mut LogBuilder<'_>) {
     let arguments = match as_text(call, "argsText") {
         Some(text) => text.to_owned(),
         None => arguments_text(&call["args"]),
     };
     let name = as_text(call, "name").unwrap_or_default();
-    let id = retelling.call(as_text(call, "id"), name, &arguments);
+    let id = builder.call(as_text(call, "id"), name, &arguments);
     let result = call.get("result").cloned();
     let of_failure = result.clone().filter(|it| !it.is_null());
     let came = match call["status"].as_str() {
-        Some("error") => Some(Came::Failed(error_info(&call["error"]))),
-        Some("completed") => Some(Came::Out(result.unwrap_or(Value::Null))),
-        _ => result.map(Came::Out),
+        Some("error") => Some(CallResult::Failed(error_info(&call["error"]))),
+        Some("completed") => Some(CallResult::Output(result.unwrap_or(Value::Null))),
+        _ => result.map(CallResult::Output),
     };
     if let Some(came) = came {
         let summary = as_text(call, "resultSummary").map(str::to_owned);
         let duration_ms = call["durationMs"].as_u64();
         let remarks = Remarks { summary, duration_ms, of_failure };
-        retelling.result_with(&id, came, remarks);
+        builder.result_with(&id, came, remarks);
     }
 }

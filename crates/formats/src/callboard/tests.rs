@@ -54,7 +54,7 @@ fn old_messages() {
 }
 
 #[test]
-fn what_is_exported_and_imported_and_exported_again_has_its_links() {
+fn links_survive_export_and_import() {
     let text = |it: &str| json!({ "type": "text", "text": it });
     let link = json!({ "type": "file", "mediaType": "image/png", "url": "https://example.com/" });
     let data = json!({ "type": "data-mood", "data": "good" });

@@ -147,7 +147,7 @@ pub(super) fn step_calls(
     step_parts(answer, number).filter_map(|part| Some((part, call_of(part)?)))
 }
 
-/// What was said in a step, without what was taken back and what slipped in.
+/// Returns the text of a step, without discarded and leaked texts.
 pub(super) fn step_text(answer: &RunMessage, number: usize) -> String {
     text_of(step_parts(answer, number))
 }
@@ -323,7 +323,7 @@ fn failure(answer: &RunMessage) -> Option<Message> {
     Some(status(format!("status_error_{}", answer.id), text, StatusType::Error, finish.at))
 }
 
-/// What a failed run says of itself.
+/// Returns the message of a failed run.
 pub(super) fn error_message(answer: &RunMessage) -> Option<String> {
     let finish = answer.finish.as_ref().filter(|it| it.status == RunStatus::Failed)?;
     let said = finish.error.as_ref().map(|it| it.message.clone());

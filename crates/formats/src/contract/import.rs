@@ -14,8 +14,8 @@ use self::pairs::Pairs;
 use super::from_transcript::{CALL_STATUSES, ENDING, RUNNING, WAITING};
 use super::{ContinuationInfo, Message, Role, StatusType, ToolCallInfo};
 use crate::import::{
-    Beginning, Came, Ending, Entry, Holds, List, Remarks, Retelling, Setting, as_text, items,
-    run_of_status, run_of_step,
+    Beginning, CallResult, Ending, Entry, Holds, List, LogBuilder, Remarks, Setting, as_text,
+    items, run_of_status, run_of_step,
 };
 
 pub(crate) const MESSAGES: List = List {
@@ -26,24 +26,25 @@ pub(crate) const MESSAGES: List = List {
     read: import,
 };
 
+/// Imports the messages of a conversation.
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     let messages = items(messages);
     let mut telling = Telling {
         messages,
         pairs: Pairs::of(messages),
         names_runs: messages.iter().any(is_step_of_ours),
-        retelling: Retelling::new(setting),
+        builder: LogBuilder::new(setting),
         cut_off: None,
         failure: None,
     };
     for (idx, value) in messages.iter().enumerate() {
         match serde_json::from_value::<Message>(with_defaults(value, setting)) {
             Ok(message) => telling.message(&message, idx),
-            Err(_) => telling.retelling.unrecognized("message", &value.to_string()),
+            Err(_) => telling.builder.unrecognized("message", &value.to_string()),
         }
     }
     telling.end();
-    telling.retelling.into_entries()
+    telling.builder.into_entries()
 }
 
 fn is_step_of_ours(message: &Value) -> bool {
@@ -56,7 +57,7 @@ struct Telling<'a> {
     pairs: Pairs,
     /// The ids of messages say which run they are of. Those of others are just ids.
     names_runs: bool,
-    retelling: Retelling<'a>,
+    builder: LogBuilder<'a>,
     /// Why the run was cut off, as its status messages tell.
     cut_off: Option<CancelReason>,
     /// How the run failed. It ends when the next begins: other statuses of it may follow.
@@ -68,23 +69,23 @@ impl Telling<'_> {
         let (messages, later) = (self.messages, &self.messages[idx + 1..]);
         let at = Value::String(message.timestamp.to_string());
         match message.role {
-            Role::User if self.retelling.is_steered(later) => {
-                self.retelling.at(&at);
-                self.retelling.steered(Some(&message.id), &message.content, SteerState::Seen);
+            Role::User if self.builder.is_steered(later) => {
+                self.builder.at(&at);
+                self.builder.steered(Some(&message.id), &message.content, SteerState::Seen);
             }
             Role::User => {
                 self.end();
-                self.retelling.at(&at);
-                self.retelling.said(Some(&message.id), MessageRole::User, &message.content, &[]);
+                self.builder.at(&at);
+                self.builder.said(Some(&message.id), MessageRole::User, &message.content, &[]);
             }
             Role::Assistant => {
-                if self.failure.is_some() || !self.retelling.goes_on(Some(&message.id)) {
+                if self.failure.is_some() || !self.builder.goes_on(Some(&message.id)) {
                     self.end();
                 }
-                self.retelling.at(&at);
-                self.retelling.step_of(Some(&message.id));
+                self.builder.at(&at);
+                self.builder.step_of(Some(&message.id));
                 if !message.content.is_empty() {
-                    self.retelling.text(&message.content, None, false);
+                    self.builder.text(&message.content, None, false);
                 }
                 for (nth, call) in message.metadata.tool_calls.iter().enumerate() {
                     let result = self.pairs.result_of(idx, nth).and_then(|it| messages.get(it));
@@ -102,13 +103,13 @@ impl Telling<'_> {
             info.args.clone().map_or_else(String::new, |it| Value::Object(it).to_string());
         let summary = info.args_summary.as_deref().unwrap_or_default();
         if let Some(tool) = tool {
-            self.retelling.at(&tool["timestamp"]);
+            self.builder.at(&tool["timestamp"]);
         }
         let id = info.id.as_deref();
-        let call = self.retelling.start_call(id, &info.name, Some(&arguments));
-        self.retelling.write_call(&call, &arguments, summary);
+        let call = self.builder.start_call(id, &info.name, Some(&arguments));
+        self.builder.write_call(&call, &arguments, summary);
         if let Some((came, remarks)) = tool.and_then(came) {
-            self.retelling.result_with(&call, came, remarks);
+            self.builder.result_with(&call, came, remarks);
         }
     }
 
@@ -117,8 +118,8 @@ impl Telling<'_> {
         let Some((came, remarks)) = came(value) else { return };
         let id = message.metadata.tool_call_id.as_deref();
         let name = message.metadata.tool_name.as_deref().unwrap_or_default();
-        let call = self.retelling.call(id, name, "");
-        self.retelling.result_with(&call, came, remarks);
+        let call = self.builder.call(id, name, "");
+        self.builder.result_with(&call, came, remarks);
     }
 
     fn status(&mut self, message: &Message, later: &[Value], at: &Value) {
@@ -129,16 +130,15 @@ impl Telling<'_> {
             return self.thinking(message, later, at);
         }
         // The run has said nothing.
-        let is_other = |run: &&str| {
-            !self.retelling.is_in(run) && (self.names_runs || !self.retelling.is_in_run())
-        };
+        let is_other =
+            |run: &&str| !self.builder.is_in(run) && (self.names_runs || !self.builder.is_in_run());
         let new_run = run_of_status(&message.id).filter(is_other);
         if new_run.is_some() {
             self.end();
         }
-        self.retelling.at(at);
+        self.builder.at(at);
         if let Some(run) = new_run {
-            self.retelling.begin(&Beginning { id: Some(run), ..Beginning::default() });
+            self.builder.begin(&Beginning { id: Some(run), ..Beginning::default() });
         }
         self.aside(message);
     }
@@ -147,22 +147,22 @@ impl Telling<'_> {
     fn thinking(&mut self, message: &Message, later: &[Value], at: &Value) {
         let mut of_run = later.iter().take_while(|it| it["role"] != "user");
         let next = of_run.find(|it| it["role"] == "assistant").and_then(|it| as_text(it, "id"));
-        if self.failure.is_some() || (next.is_some() && !self.retelling.goes_on(next)) {
+        if self.failure.is_some() || (next.is_some() && !self.builder.goes_on(next)) {
             self.end();
         }
-        self.retelling.at(at);
-        if !self.retelling.is_in_run() {
+        self.builder.at(at);
+        if !self.builder.is_in_run() {
             let id = next.map(|it| run_of_step(it).unwrap_or(it));
-            self.retelling.begin(&Beginning { id, ..Beginning::default() });
+            self.builder.begin(&Beginning { id, ..Beginning::default() });
         }
-        self.retelling.thinking(None, &message.content, false);
+        self.builder.thinking(None, &message.content, false);
     }
 
     fn aside(&mut self, message: &Message) {
         match (&message.metadata.continuation, message.metadata.status_type) {
             (Some(said), _) => self.continuation(said),
             (None, Some(StatusType::Error))
-                if ends_a_run(&message.id) && self.retelling.is_in_run() =>
+                if ends_a_run(&message.id) && self.builder.is_in_run() =>
             {
                 let error = ErrorInfo::new(ErrorCode::InternalError, message.content.clone());
                 self.failure = Some(error);
@@ -170,7 +170,7 @@ impl Telling<'_> {
             (None, kind) => {
                 let is_error = kind == Some(StatusType::Error);
                 let level = if is_error { Level::Error } else { Level::Info };
-                self.retelling.push(Event::Notice { level, text: message.content.clone() });
+                self.builder.push(Event::Notice { level, text: message.content.clone() });
             }
         }
     }
@@ -183,7 +183,7 @@ impl Telling<'_> {
             _ => None,
         };
         self.cut_off = cut_off.or(self.cut_off);
-        self.retelling.push(Event::Continuation {
+        self.builder.push(Event::Continuation {
             should_continue: said.should_continue,
             stop_reason: said.stop_reason.clone(),
             resolved_by: said.resolved_by.clone(),
@@ -193,7 +193,7 @@ impl Telling<'_> {
 
     fn end(&mut self) {
         let (reason, error) = (self.cut_off.take(), self.failure.take());
-        self.retelling.end(match (error, reason) {
+        self.builder.end(match (error, reason) {
             (Some(error), _) => Ending { error: Some(error), ..Ending::of(RunStatus::Failed) },
             (None, Some(_)) => Ending { reason, ..Ending::of(RunStatus::Cancelled) },
             (None, None) => Ending::of(RunStatus::Completed),
@@ -208,17 +208,17 @@ fn ends_a_run(id: &str) -> bool {
 
 /// The outcome of a call, if there is one. A message that has neither a result nor an error says the result
 /// with its content, unless that is what stands there until there is one.
-fn came(tool: &Value) -> Option<(Came, Remarks)> {
+fn came(tool: &Value) -> Option<(CallResult, Remarks)> {
     let metadata = &tool["metadata"];
     let duration_ms = metadata["tool_duration_ms"].as_u64();
     let content = as_text(tool, "content").map(str::to_owned);
     let came = match (as_text(metadata, "tool_error"), metadata.get("tool_result")) {
-        (Some(error), _) => Came::Failed(ErrorInfo::new(ErrorCode::ToolError, error)),
-        (None, Some(result)) => Came::Out(result.clone()),
+        (Some(error), _) => CallResult::Failed(ErrorInfo::new(ErrorCode::ToolError, error)),
+        (None, Some(result)) => CallResult::Output(result.clone()),
         (None, None) => {
             let content = content.clone()?;
             let is_placeholder = [RUNNING, WAITING, ENDING].contains(&content.as_str());
-            (!is_placeholder).then_some(Came::Out(Value::String(content)))?
+            (!is_placeholder).then_some(CallResult::Output(Value::String(content)))?
         }
     };
     Some((came, Remarks { summary: content, duration_ms, of_failure: None }))

@@ -18,17 +18,23 @@ use super::from_transcript::{error_message, n_steps, step_calls, step_text, stop
 use crate::call;
 use crate::follow::{Follow, News};
 
+/// An event of a session.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Envelope {
     /// The record that it comes from: the `id` of the server-sent event.
     #[serde(skip)]
     pub seq: Seq,
+    /// Type of the event.
     #[serde(rename = "type")]
     pub kind: &'static str,
+    /// The session.
     pub session_id: SessionId,
+    /// The run.
     pub execution_id: ResponseId,
+    /// Time of the event.
     pub timestamp: Millis,
+    /// Content of the event, by its type.
     pub payload: Value,
 }
 
@@ -41,6 +47,7 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// Returns the events of this record.
     pub fn apply(&mut self, record: &Record) -> Vec<Envelope> {
         let Some(run) = record.response_id.clone().filter(|_| !record.event.is_session_event())
         else {

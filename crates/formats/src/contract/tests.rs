@@ -38,7 +38,7 @@ fn history(log: &[Record], statuses: Statuses) -> Vec<Message> {
     transcript.messages.iter().flat_map(|message| messages(message, statuses)).collect()
 }
 
-/// What a client that follows the events knows of one run.
+/// The state of one run in a client that follows the events.
 #[derive(Default)]
 struct Client {
     steps: Vec<Value>,

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use transcript::{CallId, ErrorCode, ErrorInfo, MessageRole, RunStatus, Usage};
 
 use crate::import::{
-    Beginning, Came, Ending, Entry, Holds, List, Retelling, Setting, arguments_text, as_text,
-    error_info, items,
+    Beginning, CallResult, Ending, Entry, Holds, List, LogBuilder, Setting, arguments_text,
+    as_text, error_info, items,
 };
 use crate::ui::import::data;
 
@@ -25,46 +25,45 @@ pub(crate) const MESSAGES: List = List {
 pub(crate) const EVENTS: List =
     List { of: "events", tag: "type", words: &[], fields: &[], read: import };
 
+/// Imports runs and messages, or the events of one run.
 pub fn import(stream: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     let heard = items(stream);
-    let mut retelling = Retelling::new(setting);
+    let mut builder = LogBuilder::new(setting);
     if !heard.is_empty() && heard.iter().all(|it| it.get("role").is_none()) {
-        run(&json!({ "events": heard }), &mut retelling);
-        return retelling.into_entries();
+        run(&json!({ "events": heard }), &mut builder);
+        return builder.into_entries();
     }
     for message in heard {
-        retelling.at(&message["createdAt"]);
+        builder.at(&message["createdAt"]);
         let text = message["content"].as_str().unwrap_or_default();
         match message["role"].as_str() {
-            Some("user") => retelling.said(as_text(message, "id"), MessageRole::User, text, &[]),
-            Some("system") => {
-                retelling.said(as_text(message, "id"), MessageRole::System, text, &[])
-            }
-            Some("assistant") => run(message, &mut retelling),
-            _ => retelling.unrecognized("message", &message.to_string()),
+            Some("user") => builder.said(as_text(message, "id"), MessageRole::User, text, &[]),
+            Some("system") => builder.said(as_text(message, "id"), MessageRole::System, text, &[]),
+            Some("assistant") => run(message, &mut builder),
+            _ => builder.unrecognized("message", &message.to_string()),
         }
     }
-    retelling.into_entries()
+    builder.into_entries()
 }
 
-fn run(message: &Value, retelling: &mut Retelling<'_>) {
+fn run(message: &Value, builder: &mut LogBuilder<'_>) {
     let (agent, model) = (as_text(message, "agent"), as_text(message, "model"));
-    retelling.begin(&Beginning { id: as_text(message, "id"), agent, model });
-    let mut hearing = Hearing { retelling, said: Vec::new(), calls: HashMap::new(), ending: None };
+    builder.begin(&Beginning { id: as_text(message, "id"), agent, model });
+    let mut hearing = Hearing { builder, said: Vec::new(), calls: HashMap::new(), ending: None };
     for event in items(&message["events"]) {
         hearing.hear(event);
     }
     hearing.say_all();
     let ending = hearing.ending.take().unwrap_or_else(|| Ending::of(RunStatus::Completed));
     let duration_ms = message["durationMs"].as_u64();
-    retelling.end(Ending { duration_ms, ..ending });
+    builder.end(Ending { duration_ms, ..ending });
 }
 
 struct Hearing<'r, 'a> {
-    retelling: &'r mut Retelling<'a>,
-    /// What is being said, in the order it began, and what was noted meanwhile.
+    builder: &'r mut LogBuilder<'a>,
+    /// Open texts in the order of their beginnings, with the notes that came in between.
     said: Vec<Words>,
-    /// By the ids that the stream has for them.
+    /// Calls by their ids in the stream.
     calls: HashMap<String, HeardCall>,
     ending: Option<Ending>,
 }
@@ -88,14 +87,14 @@ impl Hearing<'_, '_> {
         match event["type"].as_str().unwrap_or_default() {
             "start-step" => {
                 self.say_all();
-                self.retelling.step();
+                self.builder.step();
             }
             "finish-step" => {
                 self.say_all();
-                self.retelling.at(&event["response"]["timestamp"]);
+                self.builder.at(&event["response"]["timestamp"]);
                 let raw = as_text(event, "rawFinishReason");
                 let reason = raw.or_else(|| as_text(event, "finishReason"));
-                self.retelling.end_step(reason, usage(&event["usage"]));
+                self.builder.end_step(reason, usage(&event["usage"]));
             }
             "text-start" => self.begin("text", event),
             "text-delta" => self.grow("text", event),
@@ -113,13 +112,13 @@ impl Hearing<'_, '_> {
             "tool-call" => self.write_call(event),
             "tool-approval-response" => self.decision(event),
             "tool-result" if event["preliminary"] != true => {
-                self.result(event, Came::Out(event["output"].clone()));
+                self.result(event, CallResult::Output(event["output"].clone()));
             }
-            "tool-error" => self.result(event, Came::Failed(error_info(&event["error"]))),
+            "tool-error" => self.result(event, CallResult::Failed(error_info(&event["error"]))),
             "tool-output-denied" => {
                 let refused = || ErrorInfo::new(ErrorCode::ToolDenied, "The call was refused.");
                 let error = event.get("error").map_or_else(refused, error_info);
-                self.result(event, Came::Failed(error));
+                self.result(event, CallResult::Failed(error));
             }
             "finish" => {
                 let usage = usage(&event["totalUsage"]);
@@ -136,7 +135,7 @@ impl Hearing<'_, '_> {
             "raw" => self.raw(&event["rawValue"]),
             // What is said again as a whole, and what says nothing.
             "start" | "tool-input-end" | "tool-result" | "tool-approval-request" | "ping" => (),
-            _ => self.retelling.unrecognized("fullStream", &event.to_string()),
+            _ => self.builder.unrecognized("fullStream", &event.to_string()),
         }
     }
 
@@ -178,9 +177,9 @@ impl Hearing<'_, '_> {
 
     fn say(&mut self, words: &Words) {
         match words.kind {
-            "text" => self.retelling.text(&words.text, None, words.discarded),
+            "text" => self.builder.text(&words.text, None, words.discarded),
             "raw" => self.note(&words.id),
-            _ => self.retelling.thinking(None, &words.text, words.discarded),
+            _ => self.builder.thinking(None, &words.text, words.discarded),
         }
     }
 
@@ -195,7 +194,7 @@ impl Hearing<'_, '_> {
         self.say_all();
         let id = as_text(event, id_field);
         let name = as_text(event, "toolName").unwrap_or_default();
-        let call = self.retelling.start_call(id, name, arguments);
+        let call = self.builder.start_call(id, name, arguments);
         let heard = HeardCall { id: call, input: String::new() };
         self.calls.insert(id.unwrap_or_default().to_owned(), heard);
     }
@@ -216,20 +215,20 @@ impl Hearing<'_, '_> {
         let streamed = streamed.map(|it| it.input.clone()).unwrap_or_default();
         let is_same = read_arguments(&streamed) == read_arguments(&written);
         let arguments = if is_same { streamed } else { written };
-        self.retelling.write_call(&call, &arguments, "");
+        self.builder.write_call(&call, &arguments, "");
     }
 
     fn decision(&mut self, event: &Value) {
         let call = as_text(event, "toolCallId").and_then(|id| self.calls.get(id));
         let call = call.map(|it| it.id.clone());
         if let (Some(call), Some(approved)) = (call, event["approved"].as_bool()) {
-            self.retelling.decided(&call, approved, as_text(event, "reason"));
+            self.builder.decided(&call, approved, as_text(event, "reason"));
         }
     }
 
-    fn result(&mut self, event: &Value, came: Came) {
+    fn result(&mut self, event: &Value, came: CallResult) {
         if let Some(call) = self.call(event, None) {
-            self.retelling.result(&call, came);
+            self.builder.result(&call, came);
         }
     }
 
@@ -246,8 +245,8 @@ impl Hearing<'_, '_> {
 
     fn note(&mut self, value: &Value) {
         match value["type"].as_str().and_then(|it| it.strip_prefix("data-")) {
-            Some(name) => data(value, name, self.retelling),
-            None => self.retelling.unrecognized("fullStream", &value.to_string()),
+            Some(name) => data(value, name, self.builder),
+            None => self.builder.unrecognized("fullStream", &value.to_string()),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The formats that a conversation may come in: one table, for whoever imports.
+//! The formats that can be imported, in one table.
 //!
-//! What a file must be is said here and refused with its place; what its items tell is read by each
-//! format's own `import.rs`, which takes anything. So a file is imported whole, or not at all.
+//! The shape of a file is checked here, and an error names its place; each format's own `import.rs` reads the
+//! items and accepts anything. So a file is imported completely or not at all.
 
 use serde_json::Value;
 
@@ -33,24 +33,25 @@ pub const FORMATS: [Format; 8] = [
     Format { word: "contract", name: "Message contract", lists: &[contract::import::MESSAGES] },
 ];
 
+/// A format that can be imported.
 #[derive(Debug)]
 pub struct Format {
-    /// What it is called in requests and on the command line.
+    /// Its name in requests and on the command line.
     pub word: &'static str,
-    /// What people call it.
+    /// Its name for people.
     pub name: &'static str,
     lists: &'static [List],
 }
 
-/// What a file may be a list of.
+/// The items that a file may list.
 #[derive(Debug)]
 pub(crate) struct List {
     pub(crate) of: &'static str,
     /// The field in which an item says what it is.
     pub(crate) tag: &'static str,
-    /// What it may say there; none for anything.
+    /// The values allowed there; empty if all are.
     pub(crate) words: &'static [&'static str],
-    /// What other fields hold, where they are there.
+    /// Types of other fields, if they are present.
     pub(crate) fields: &'static [(&'static str, &'static [Holds])],
     pub(crate) read: fn(&Value, &Setting<'_>) -> Vec<Entry>,
 }
@@ -59,20 +60,21 @@ pub(crate) struct List {
 pub(crate) enum Holds {
     Text,
     Object,
-    /// Of objects.
+    /// A list of objects.
     List,
 }
 
 /// A file that can be retold.
 #[derive(Debug)]
 pub struct Document {
-    /// What the conversation is called there, if the file says so.
+    /// The conversation's title in the file.
     pub title: Option<String>,
     items: Value,
     list: &'static List,
 }
 
 impl Format {
+    /// Finds a format by its name in requests.
     pub fn find(word: &str) -> Option<&'static Self> {
         FORMATS.iter().find(|it| it.word == word)
     }
@@ -119,6 +121,7 @@ impl Format {
 }
 
 impl Document {
+    /// Returns the entries of the session's log.
     pub fn entries(&self, setting: &Setting<'_>) -> Vec<Entry> {
         (self.list.read)(&self.items, setting)
     }

@@ -1,4 +1,4 @@
-//! What the tests of imports share; the laws are in `laws.rs`.
+//! Helpers of the import tests; the laws are in `laws.rs`.
 
 mod laws;
 

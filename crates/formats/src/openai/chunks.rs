@@ -1,12 +1,11 @@
 //! A run as `chat.completion.chunk`s, for clients that take Callboard for a model.
 //!
-//! Such a client runs every call that it hears of, so it hears only of those that are its own to run.
-//! What becomes of the others can be read along with the thinking. Texts are one content, with blank
-//! lines between. What streams side by side is held until its turn comes. Nothing can be taken back: a
-//! text that its provider discarded stays.
+//! Such a client runs every call that it receives, so it only receives those that it has to run. The others can
+//! be shown as part of the thinking. Texts are one content, separated by blank lines. Texts that stream in
+//! parallel are sent one after the other. Nothing can be taken back: a text that its provider discarded stays.
 //!
-//! A response ends with its run, or where the client has calls to run. What comes after that is a
-//! response of its own.
+//! A response ends with its run, or where the client has calls to run. The rest of the run is a response of its
+//! own.
 
 mod whole;
 
@@ -25,21 +24,24 @@ use crate::run_stream::{Format, RunStream, write_events};
 use crate::turns::{Turns, Words};
 use crate::ui::finish_reason;
 
-/// What a client hears of calls that others run.
+/// Visibility of calls that the client does not run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OtherCalls {
-    /// What they do and what comes of it, in words, among the reasoning.
+    /// A description of the calls and their results is part of the reasoning.
     #[default]
     Reasoning,
+    /// The calls are left out.
     Hidden,
 }
 
-/// How a client wants its answer.
+/// A client's options for its answer.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// What the client asked for, which is what it hears.
+    /// The model that the client named, which is sent back.
     pub model: String,
+    /// Whether a chunk with the usage ends the response.
     pub include_usage: bool,
+    /// Visibility of calls that the client does not run.
     pub other_calls: OtherCalls,
 }
 
@@ -53,21 +55,22 @@ pub struct ChunkFormat {
     options: Options,
     created: i64,
     response: Response,
-    /// What earlier responses have told.
+    /// Content of earlier responses.
     before: Before,
     /// Spent by the time that the client had run its calls.
     earlier_usage: Usage,
     content: Joined,
     reasoning: Joined,
-    /// Those that the client runs, with their indexes, and whether anything of their arguments was told.
+    /// Calls that the client runs, with their indexes, and whether any of their arguments was sent.
     calls: HashMap<CallId, (usize, bool)>,
-    /// Calls of others of which was said that a person is asked.
+    /// Other calls whose approval was mentioned.
     asked: Vec<CallId>,
 }
 
 /// A response in one piece.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Completion {
+    /// The answer.
     Answer(Value),
     /// The error that takes the place of an answer.
     Failed(Value),
@@ -232,7 +235,7 @@ impl ChunkFormat {
         }
     }
 
-    /// A call that somebody else runs.
+    /// A call that the client does not run.
     fn watch(&mut self, call: &Call, news: &News<'_>, chunks: &mut Vec<Value>) {
         if self.options.other_calls == OtherCalls::Hidden {
             return;
@@ -306,7 +309,7 @@ impl ChunkFormat {
         chunks.push(self.delta(delta));
     }
 
-    /// The first chunk says who speaks.
+    /// Adds the first chunk, which contains the role.
     fn open(&mut self, chunks: &mut Vec<Value>) {
         if self.response == Response::ToCome {
             self.response = Response::Open;
@@ -328,7 +331,7 @@ impl ChunkFormat {
         })
     }
 
-    /// Responses to one run are told apart.
+    /// Returns the response's id. Each response to a run has its own.
     fn id(&self) -> String {
         match self.before.n_responses {
             0 => format!("chatcmpl-{}", self.run),
@@ -336,7 +339,7 @@ impl ChunkFormat {
         }
     }
 
-    /// Of this response alone: clients add them up.
+    /// Returns the usage of this response alone: clients add them up.
     fn usage(&self, answer: &RunMessage) -> Value {
         let (all, before) = (answer.usage().unwrap_or_default(), self.before.usage);
         let more = |all: u64, before: u64| all.saturating_sub(before);
@@ -361,12 +364,12 @@ impl Joined {
 
 const ASKS: &str = "\nwaits for a person to allow it, on Callboard's page";
 
-/// What a call does.
+/// Describes a call.
 fn headline(call: &Call) -> String {
     format!("{}({})", call.label(), call.summary)
 }
 
-/// What came of it.
+/// Describes the result of a call.
 fn outcome(call: &Call) -> String {
     let failed = if call::error_text(call).is_some() { "failed: " } else { "" };
     format!("\n→ {failed}{}", call::summary(call))
@@ -383,7 +386,7 @@ fn error(answer: &RunMessage) -> Value {
     }
 }
 
-/// Told instead of an answer, or in place of the rest of one.
+/// Writes an error that takes the place of an answer or of the rest of one.
 pub fn failure(message: &str, code: Option<&str>) -> Value {
     json!({ "error": { "message": message, "type": "server_error", "param": null, "code": code } })
 }

@@ -1,7 +1,7 @@
-//! What a client of the chat completions API sends: the whole conversation, of which the end is new.
+//! Requests of the chat completions API: the whole conversation, of which the end is new.
 //!
-//! What would be misunderstood if it were ignored is refused. Other parameters of a model mean nothing
-//! to an agent, and are not looked at.
+//! A parameter that would change the meaning of a request is refused. All others are for models, not for
+//! agents, and are ignored.
 
 use serde_json::{Value, json};
 use transcript::{CallId, ClientTool};
@@ -10,24 +10,29 @@ use crate::import::{as_text, result_of};
 use crate::incoming::{BadRequest, Decided, File, IncomingMessage, client_tools};
 use crate::known::{Known, KnownCall, KnownOutcome, KnownWords};
 
+/// A request for an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
+    /// Name of an agent.
     pub model: String,
+    /// Whether the answer is streamed.
     pub stream: bool,
+    /// Whether a chunk with the usage ends the stream.
     pub include_usage: bool,
-    /// All that was said and done before, for [`import`](super::import): with the results at its end,
-    /// and without what is said now.
+    /// The earlier messages, for [`import`](super::import): with the results at their end, without the new
+    /// message.
     pub before: Value,
-    /// What came of the calls that the client was asked to run.
+    /// Results of the calls that the client had to run.
     pub results: Vec<Decided>,
-    /// What it has of the run that it goes on with.
+    /// Parts that the client has of the run that it resumes.
     pub known: Known,
-    /// None where the results are all that is new.
+    /// The new message; none if only the results are new.
     pub said: Option<IncomingMessage>,
-    /// That the client runs itself.
+    /// Tools that the client runs itself.
     pub tools: Vec<ClientTool>,
 }
 
+/// Reads the body of a request.
 pub fn request(body: &Value) -> Result<Request, BadRequest> {
     if !body.is_object() {
         return Err(BadRequest::new("The body is no JSON object."));

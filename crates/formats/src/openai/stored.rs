@@ -13,8 +13,8 @@ use transcript::{
 use crate::call;
 use crate::follow::step_number;
 use crate::import::{
-    Came, Ending, Entry, Holds, List, Retelling, Setting, arguments_text, as_text, error_info,
-    items, result_of, step_id,
+    CallResult, Ending, Entry, Holds, List, LogBuilder, Setting, arguments_text, as_text,
+    error_info, items, result_of, step_id,
 };
 
 use super::incoming::content;
@@ -107,7 +107,7 @@ fn stored_step(answer: &RunMessage, number: usize, parts: &[&Part]) -> Option<Va
     Some(message)
 }
 
-/// What the provider left out stays out.
+/// Writes a call without the fields that the provider left out.
 fn stored_call(call: &Call) -> Value {
     let mut function = json!({});
     if !call.name.is_empty() {
@@ -155,42 +155,42 @@ pub(crate) const MESSAGES: List = List {
 /// an array or as a text.
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     let messages = items(messages);
-    let mut retelling = Retelling::new(setting);
+    let mut builder = LogBuilder::new(setting);
     for (idx, message) in messages.iter().enumerate() {
         let role = message["role"].as_str();
         let (text, files) = content(&message["content"]);
         let id = as_text(message, "id");
         match role {
-            Some("user") if retelling.is_steered(&messages[idx + 1..]) => {
-                retelling.at(&message["timestamp"]);
-                retelling.steered(id, &text, SteerState::Seen);
+            Some("user") if builder.is_steered(&messages[idx + 1..]) => {
+                builder.at(&message["timestamp"]);
+                builder.steered(id, &text, SteerState::Seen);
             }
             Some("user" | "system" | "developer") => {
-                retelling.end(Ending::of(RunStatus::Completed));
-                retelling.at(&message["timestamp"]);
+                builder.end(Ending::of(RunStatus::Completed));
+                builder.at(&message["timestamp"]);
                 let role =
                     if role == Some("user") { MessageRole::User } else { MessageRole::System };
-                retelling.said(id, role, &text, &files);
+                builder.said(id, role, &text, &files);
             }
             Some("assistant") => {
-                retelling.at(&message["timestamp"]);
-                retelling.step_of(id);
-                assistant(message, &text, &mut retelling);
+                builder.at(&message["timestamp"]);
+                builder.step_of(id);
+                assistant(message, &text, &mut builder);
             }
-            Some("tool" | "function") => result(message, &text, &mut retelling),
-            _ => retelling.unrecognized("message", &message.to_string()),
+            Some("tool" | "function") => result(message, &text, &mut builder),
+            _ => builder.unrecognized("message", &message.to_string()),
         }
     }
-    retelling.into_entries()
+    builder.into_entries()
 }
 
-fn assistant(message: &Value, text: &str, retelling: &mut Retelling<'_>) {
+fn assistant(message: &Value, text: &str, builder: &mut LogBuilder<'_>) {
     let thinking = ["thinking", "reasoning_content", "reasoning"];
     if let Some(thinking) = thinking.iter().find_map(|it| as_text(message, it)) {
-        retelling.thinking(None, thinking, false);
+        builder.thinking(None, thinking, false);
     }
     if !text.is_empty() {
-        retelling.text(text, None, false);
+        builder.text(text, None, false);
     }
     let mut kept = ["tool_calls", "toolCalls"].iter().map(|it| &message[*it]);
     let Some(kept) = kept.find(|it| !it.is_null()) else { return };
@@ -202,11 +202,11 @@ fn assistant(message: &Value, text: &str, retelling: &mut Retelling<'_>) {
                 other => arguments_text(other),
             };
             let name = as_text(function, "name").unwrap_or_default();
-            retelling.call(as_text(call, "id"), name, &arguments);
+            builder.call(as_text(call, "id"), name, &arguments);
         }),
         None => {
             let raw = kept.as_str().map_or_else(|| kept.to_string(), str::to_owned);
-            retelling.unrecognized(SOURCE, &raw);
+            builder.unrecognized(SOURCE, &raw);
         }
     }
 }
@@ -223,15 +223,15 @@ fn calls(kept: &Value) -> Option<Vec<Value>> {
     calls.iter().all(Value::is_object).then_some(calls)
 }
 
-fn result(message: &Value, text: &str, retelling: &mut Retelling<'_>) {
+fn result(message: &Value, text: &str, builder: &mut LogBuilder<'_>) {
     let id = as_text(message, "tool_call_id").or_else(|| as_text(message, "toolCallId"));
     let name = as_text(message, "name");
     let came = match message.get("error").filter(|it| !it.is_null()) {
-        Some(error) => Came::Failed(error_info(error)),
-        None => Came::Out(result_of(text)),
+        Some(error) => CallResult::Failed(error_info(error)),
+        None => CallResult::Output(result_of(text)),
     };
-    match retelling.open_call(id, name) {
-        Some(call) => retelling.result(&call, came),
-        None => retelling.orphan(id, name.unwrap_or_default(), came),
+    match builder.open_call(id, name) {
+        Some(call) => builder.result(&call, came),
+        None => builder.orphan(id, name.unwrap_or_default(), came),
     }
 }

@@ -1,9 +1,9 @@
 //! The history of any log, cut anywhere, is one that a strict provider accepts.
 
-mod anew;
 mod chunks;
 mod folding;
 mod incoming;
+mod one_message;
 mod stored;
 
 use expect_test::expect;
@@ -142,7 +142,7 @@ proptest! {
 }
 
 #[test]
-fn text_after_a_call_of_the_same_step_joins_the_message_of_the_call() {
+fn text_after_a_call_of_its_step_joins_the_call_message() {
     let log = r#"
         - {"type":"user_message","messageId":"m1","text":"look"}
         r1 {"type":"run_start","agent":"demo","trigger":"user"}

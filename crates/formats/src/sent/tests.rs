@@ -1,4 +1,4 @@
-//! What was said comes back as it was sent.
+//! Messages come back as they were sent.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -159,7 +159,7 @@ fn a_model_is_told_where_a_linked_file_is() {
 
 /// A provider refuses the whole request for one picture that it cannot read or reach.
 #[test]
-fn a_link_is_an_address_only_where_it_could_break_what_comes_later() {
+fn a_link_is_an_address_only_where_it_could_break_later_parts() {
     let old = replay([with_link("m1", "image/png"), with_link("m2", "image/svg+xml")]);
     let (png, svg) = (words_of_link("image/png"), words_of_link("image/svg+xml"));
     let told = history(&old, &reader(true));

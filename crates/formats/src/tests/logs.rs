@@ -66,7 +66,7 @@ fn made_sound(records: Vec<Record>, speech: Speech) -> Vec<Record> {
     for record in records {
         sound.now = record.at;
         match record.response_id.filter(|_| !record.event.is_session_event()) {
-            // Only what was brought along has them, and its runs are over: no stream tells of them.
+            // Only imported sessions have them, and their runs are over: they are in no stream.
             Some(_) if matches!(record.event, Event::PartExtras { .. }) => (),
             None => sound.push(None, record.event),
             Some(run) => sound.take(&run, record.event),
@@ -344,7 +344,7 @@ impl Sound {
         self.push(Some(run), event);
     }
 
-    /// What was refused has not run.
+    /// Ends a call. A refused one has not run.
     fn end_call(&mut self, run: &ResponseId, id: &CallId, ok: bool, error: Option<ErrorInfo>) {
         let call = self.call(run, id).unwrap();
         let code = match call.state {

@@ -1,13 +1,13 @@
-//! What a client brought along and is nothing to us: sources, files and data of others, and fields of parts
-//! that nothing here reads. It is kept as it came and goes out again unchanged, where its reader takes it;
-//! a part that is not taken is data that says what it was.
+//! Parts of imported messages that Callboard does not interpret: sources, files, data of other programs, and
+//! unknown fields. They are kept and written again unchanged, if the reader's version has them; otherwise a data
+//! part describes them.
 
 use serde_json::{Map, Value};
 use transcript::PartKind;
 
 use super::Profile;
 
-/// What `import` calls the source of such a part.
+/// Source of such a part, as `import` names it.
 pub(crate) const SOURCE: &str = transcript::FOREIGN_PART;
 
 /// As it came in, if it is one that stored messages of that version have.
@@ -48,7 +48,7 @@ fn is_strict(part: &Map<String, Value>) -> bool {
 
 type Fields = (&'static [&'static str], &'static [&'static str]);
 
-/// What a chunk must have, and may have.
+/// Returns the required and the optional fields of a chunk.
 fn fields(kind: &str) -> Option<Fields> {
     Some(match kind {
         "source-url" => (&["sourceId", "url"], &["title"]),

@@ -10,8 +10,8 @@ use transcript::{
 };
 
 use crate::import::{
-    Beginning, Came, Ending, Entry, Holds, List, Retelling, Setting, arguments_text, as_text,
-    error_info, items,
+    Beginning, CallResult, Ending, Entry, Holds, List, LogBuilder, Setting, arguments_text,
+    as_text, error_info, items,
 };
 use crate::ui::foreign;
 
@@ -23,64 +23,65 @@ pub(crate) const MESSAGES: List = List {
     read: import,
 };
 
+/// Imports the messages of a chat.
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
-    let mut retelling = Retelling::new(setting);
+    let mut builder = LogBuilder::new(setting);
     for message in items(messages) {
-        retelling.at(&message["metadata"]["createdAt"]);
+        builder.at(&message["metadata"]["createdAt"]);
         match message["role"].as_str() {
-            Some("user") => said(message, MessageRole::User, &mut retelling),
-            Some("system") => said(message, MessageRole::System, &mut retelling),
-            Some("assistant") => answer(message, &mut retelling),
+            Some("user") => said(message, MessageRole::User, &mut builder),
+            Some("system") => said(message, MessageRole::System, &mut builder),
+            Some("assistant") => answer(message, &mut builder),
             _ => {
-                retelling.end(Ending::of(RunStatus::Completed));
-                retelling.unrecognized("message", &message.to_string());
+                builder.end(Ending::of(RunStatus::Completed));
+                builder.unrecognized("message", &message.to_string());
             }
         }
     }
-    retelling.into_entries()
+    builder.into_entries()
 }
 
 fn parts(message: &Value) -> &[Value] {
     items(&message["parts"])
 }
 
-fn said(message: &Value, role: MessageRole, retelling: &mut Retelling<'_>) {
+fn said(message: &Value, role: MessageRole, builder: &mut LogBuilder<'_>) {
     let texts = parts(message).iter().filter(|it| it["type"] == "text");
     let texts: Vec<&str> = texts.filter_map(|it| it["text"].as_str()).collect();
     // Clients put the pieces of instructions together as they are.
     let joint = if role == MessageRole::System { "" } else { "\n\n" };
     let (id, text, parts) = (as_text(message, "id"), texts.join(joint), parts(message).to_vec());
-    retelling.said_in_parts(id, role, &text, parts, message.get("metadata"));
+    builder.said_in_parts(id, role, &text, parts, message.get("metadata"));
 }
 
-fn answer(message: &Value, retelling: &mut Retelling<'_>) {
+fn answer(message: &Value, builder: &mut LogBuilder<'_>) {
     let metadata = &message["metadata"];
     let (agent, model) = (as_text(metadata, "agent"), as_text(metadata, "model"));
-    retelling.begin(&Beginning { id: as_text(message, "id"), agent, model });
+    builder.begin(&Beginning { id: as_text(message, "id"), agent, model });
     for part in parts(message).iter().filter(|_| !stands_for_nothing(message)) {
         let text = part["text"].as_str().unwrap_or_default();
         let discarded = part["providerMetadata"]["callboard"]["discarded"] == true;
         match part["type"].as_str().unwrap_or_default() {
-            "step-start" => retelling.step(),
+            "step-start" => builder.step(),
             "text" => {
-                retelling.text(text, None, discarded);
-                retelling.extras(foreign::extras(part));
+                builder.text(text, None, discarded);
+                builder.extras(foreign::extras(part));
             }
             "reasoning" => {
-                retelling.thinking(as_text(part, "id"), text, discarded);
-                retelling.extras(foreign::extras(part));
+                builder.thinking(as_text(part, "id"), text, discarded);
+                builder.extras(foreign::extras(part));
             }
             "dynamic-tool" => {
-                call(part, as_text(part, "toolName").unwrap_or_default(), retelling);
+                call(part, as_text(part, "toolName").unwrap_or_default(), builder);
             }
             kind => match (kind.strip_prefix("tool-"), kind.strip_prefix("data-")) {
-                (Some(name), _) => call(part, name, retelling),
-                (None, Some(name)) => data(part, name, retelling),
-                (None, None) => retelling.unrecognized(foreign::SOURCE, &part.to_string()),
+                (Some(name), _) => call(part, name, builder),
+                (None, Some(name)) => data(part, name, builder),
+                (None, None) => builder.unrecognized(foreign::SOURCE, &part.to_string()),
             },
         }
     }
-    retelling.end(ending(metadata));
+    builder.end(ending(metadata));
 }
 
 /// Nothing was said, and a message has to have a part.
@@ -102,18 +103,20 @@ fn ending(metadata: &Value) -> Ending {
     }
 }
 
-fn call(part: &Value, name: &str, retelling: &mut Retelling<'_>) {
+fn call(part: &Value, name: &str, builder: &mut LogBuilder<'_>) {
     let input = part.get("input").or_else(|| part.get("rawInput")).unwrap_or(&Value::Null);
-    let call = retelling.call(as_text(part, "toolCallId"), name, &arguments_text(input));
-    retelling.extras(foreign::extras(part));
+    let call = builder.call(as_text(part, "toolCallId"), name, &arguments_text(input));
+    builder.extras(foreign::extras(part));
     let approval = &part["approval"];
     if let Some(approved) = approval["approved"].as_bool() {
-        retelling.decided(&call, approved, as_text(approval, "reason"));
+        builder.decided(&call, approved, as_text(approval, "reason"));
     }
     match part["state"].as_str() {
-        Some("output-available") => retelling.result(&call, Came::Out(part["output"].clone())),
+        Some("output-available") => {
+            builder.result(&call, CallResult::Output(part["output"].clone()))
+        }
         Some("output-error") => {
-            retelling.result(&call, Came::Failed(error_info(&part["errorText"])));
+            builder.result(&call, CallResult::Failed(error_info(&part["errorText"])));
         }
         Some(state)
             if state == "output-denied"
@@ -121,42 +124,42 @@ fn call(part: &Value, name: &str, retelling: &mut Retelling<'_>) {
         {
             let why = as_text(approval, "reason").unwrap_or("The call was refused.");
             let error = ErrorInfo::new(ErrorCode::ToolDenied, why);
-            retelling.result(&call, Came::Failed(error));
+            builder.result(&call, CallResult::Failed(error));
         }
         // It was still running: the end of the run interrupts it.
         _ => (),
     }
 }
 
-/// What we have said ourselves with data parts.
-pub(crate) fn data(part: &Value, name: &str, retelling: &mut Retelling<'_>) {
+/// Imports a data part that Callboard has written.
+pub(crate) fn data(part: &Value, name: &str, builder: &mut LogBuilder<'_>) {
     let data = &part["data"];
     let text = || data["text"].as_str().unwrap_or_default().to_owned();
     match name {
         "steered" => {
             let state = serde_json::from_value(data["state"].clone()).unwrap_or(SteerState::Seen);
-            retelling.steered(as_text(part, "id"), &text(), state);
+            builder.steered(as_text(part, "id"), &text(), state);
         }
         "notice" => {
             let level = serde_json::from_value(data["level"].clone()).unwrap_or(Level::Info);
-            retelling.push(Event::Notice { level, text: text() });
+            builder.push(Event::Notice { level, text: text() });
         }
         "unrecognized" => {
             let field = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
             let (source, raw) = (field("source"), field("raw"));
             let lines = data["lines"].as_u64().unwrap_or(1);
-            retelling.push(Event::Unrecognized { source, raw, lines });
+            builder.push(Event::Unrecognized { source, raw, lines });
         }
-        "exchange" => exchange(part, data, retelling),
-        _ => retelling.unrecognized(foreign::SOURCE, &part.to_string()),
+        "exchange" => exchange(part, data, builder),
+        _ => builder.unrecognized(foreign::SOURCE, &part.to_string()),
     }
 }
 
-fn exchange(part: &Value, data: &Value, retelling: &mut Retelling<'_>) {
+fn exchange(part: &Value, data: &Value, builder: &mut LogBuilder<'_>) {
     let exchange_id = ExchangeId::new(as_text(part, "id").unwrap_or_default());
     let direction = serde_json::from_value(data["direction"].clone()).unwrap_or(Direction::Sent);
     let agent = as_text(data, "agent").unwrap_or_default().to_owned();
-    retelling.push(Event::AgentMessage {
+    builder.push(Event::AgentMessage {
         call_id: None,
         mode: ExchangeMode::default(),
         depth: 0,
@@ -170,7 +173,7 @@ fn exchange(part: &Value, data: &Value, retelling: &mut Retelling<'_>) {
     let no_fields = Map::new();
     let fields = data.as_object().unwrap_or(&no_fields);
     if let Some(ok) = fields.get("ok").and_then(Value::as_bool) {
-        retelling.push(Event::AgentCallbackResult {
+        builder.push(Event::AgentCallbackResult {
             exchange_id,
             direction,
             agent,

@@ -1,9 +1,9 @@
-//! What an AI SDK client sends: the chat, of which only the end is new.
+//! Requests of AI SDK clients: the chat, of which only the end is new.
 //!
-//! The log is the truth here, so the messages that the client repeats are not read: of a user's last
-//! message what is said in it, of an assistant's last message the decisions and results that the
-//! client has put into it. Both may come at once: a client that does not send decisions by itself keeps
-//! them until its user says something.
+//! The log is authoritative, so messages that the client repeats are not read. Only the last message counts: the
+//! text of a user's message, the decisions and results that the client has added to an assistant's message. A
+//! request may contain both: a client that does not send decisions immediately keeps them until its user sends a
+//! message.
 
 use serde_json::Value;
 use transcript::{CallId, ClientTool};
@@ -11,26 +11,31 @@ use transcript::{CallId, ClientTool};
 use crate::incoming::{BadRequest, Decided, IncomingMessage, client_tools};
 use crate::known::{Known, KnownCall, KnownOutcome, KnownWords};
 
+/// A request of a chat client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// The client's name for the chat.
+    /// The client's id of the chat.
     pub chat: Option<String>,
+    /// The purpose of the request.
     pub trigger: Trigger,
-    /// The message that is to be edited, answered anew or continued.
+    /// The message to edit, to answer again or to continue.
     pub message_id: Option<String>,
-    /// If the last message is the user's.
+    /// The last message, if it is the user's.
     pub said: Option<IncomingMessage>,
-    /// In the last message of the assistant's.
+    /// Decisions and results in the last message of the assistant.
     pub decided: Vec<Decided>,
-    /// What it has of the answer that is its last message.
+    /// Parts that the client has of the answer that is its last message.
     pub known: Known,
-    /// That the client runs itself.
+    /// Tools that the client runs itself.
     pub tools: Vec<ClientTool>,
 }
 
+/// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
+    /// To send a message, or decisions and results.
     Submit,
+    /// To get another answer.
     Regenerate,
 }
 
@@ -136,7 +141,7 @@ fn said(message: &Value, place: &str) -> Result<IncomingMessage, BadRequest> {
     Ok(IncomingMessage::of_parts(id, texts.join("\n\n"), parts.to_vec(), metadata))
 }
 
-/// What the client has put into a tool part, whoever runs the tool.
+/// Returns the decision or result that the client has added to a tool part, independent of who runs the tool.
 fn decided(part: &Value, place: &str) -> Result<Option<Decided>, BadRequest> {
     let kind = part["type"].as_str().unwrap_or_default();
     if !kind.starts_with("tool-") && kind != "dynamic-tool" {

@@ -30,7 +30,7 @@ pub type Stream = RunStream<ChunkFormat>;
 pub struct ChunkFormat {
     run: ResponseId,
     profile: Profile,
-    /// What each response begins with.
+    /// First chunk of each response.
     start: Value,
     response: Response,
     step_is_open: bool,
@@ -101,8 +101,8 @@ impl Format for ChunkFormat {
         }
     }
 
-    /// Ends the response: it is the client's turn. Requests are told here and not before, because one
-    /// that was decided elsewhere in the meantime could not be taken back.
+    /// Ends the response: it is the client's turn. Requests are sent here and not earlier, because one that was
+    /// decided elsewhere in the meantime could not be taken back.
     fn pause(&mut self, calls: &[&Call], _: &Follow, chunks: &mut Vec<Value>) {
         let can_ask =
             self.profile.knows_approvals() || !calls.iter().any(|it| it.waits_for_approval());
@@ -191,7 +191,7 @@ impl ChunkFormat {
         was_open.then(|| json!({ "type": "finish-step" }))
     }
 
-    /// The client that was asked may have decided itself, or another; that can be told to the newest.
+    /// Reports a decision, by this client or another, to the newest version.
     fn approval_settled(&mut self, call: &Call) -> Vec<Value> {
         let mut chunks = Vec::new();
         if self.profile == Profile::V7 {
@@ -233,7 +233,7 @@ impl ChunkFormat {
         }
     }
 
-    /// Of one that nobody decided, only the newest was told.
+    /// Returns whether the client knows that a call was refused. If nobody decided, only the newest version does.
     fn knows_of_refusal(&self, call: &Call) -> bool {
         let decision = call::resolution(call).map(|it| it.decision);
         self.asked.contains(&call.id)
@@ -243,7 +243,7 @@ impl ChunkFormat {
 
     fn ended(&mut self, answer: &RunMessage) -> Vec<Value> {
         let mut chunks: Vec<Value> = self.finish_step().into_iter().collect();
-        // As `parts` has it.
+        // The same as in `parts`.
         if !self.has_parts || self.step_has_calls {
             chunks.extend(["start-step", "finish-step"].map(|kind| json!({ "type": kind })));
         }

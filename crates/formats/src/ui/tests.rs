@@ -74,7 +74,7 @@ fn decide(client: &mut Client, record: &Record) {
     }
 }
 
-/// By what it sends.
+/// Returns the parts that the client's next request shows it to have.
 fn known(client: &Client) -> crate::incoming::Known {
     request(&serde_json::json!({ "messages": [client.message()] })).unwrap().known
 }
@@ -138,7 +138,7 @@ fn a_conversation_streamed_is_the_conversation_kept() {
 
 /// Told at once, the newest client gets everything, approvals and all.
 #[test]
-fn a_finished_run_told_to_the_newest_client_is_exactly_what_is_kept() {
+fn the_newest_client_gets_finished_runs_as_they_are_kept() {
     for (_, log) in corpus().into_iter().filter(|(name, _)| *name != "odd") {
         for (run, _) in finished_runs(&log) {
             for profile in [Profile::V5, Profile::V7] {

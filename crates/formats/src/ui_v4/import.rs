@@ -7,8 +7,8 @@ use serde_json::Value;
 use transcript::{CallId, ErrorCode, ErrorInfo, MessageRole, Millis, Phase, RunStatus};
 
 use crate::import::{
-    Beginning, Came, Ending, Entry, Holds, List, Retelling, Setting, arguments_text, as_text,
-    error_info, items,
+    Beginning, CallResult, Ending, Entry, Holds, List, LogBuilder, Setting, arguments_text,
+    as_text, error_info, items,
 };
 use crate::incoming::File;
 use crate::ui::foreign;
@@ -40,21 +40,22 @@ pub(crate) const ROWS: List = List {
     read: import_rows,
 };
 
+/// Imports the messages of a chat.
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
-    let mut retelling = Retelling::new(setting);
+    let mut builder = LogBuilder::new(setting);
     for message in oldest_first(items(messages)) {
-        retelling.at(&message["createdAt"]);
+        builder.at(&message["createdAt"]);
         match message["role"].as_str() {
-            Some("user") => said(message, MessageRole::User, &mut retelling),
-            Some("system") => said(message, MessageRole::System, &mut retelling),
-            Some("assistant") => answer(message, &mut retelling),
+            Some("user") => said(message, MessageRole::User, &mut builder),
+            Some("system") => said(message, MessageRole::System, &mut builder),
+            Some("assistant") => answer(message, &mut builder),
             _ => {
-                retelling.end(Ending::of(RunStatus::Completed));
-                retelling.unrecognized("message", &message.to_string());
+                builder.end(Ending::of(RunStatus::Completed));
+                builder.unrecognized("message", &message.to_string());
             }
         }
     }
-    retelling.into_entries()
+    builder.into_entries()
 }
 
 /// They are given out with the newest first. Without dates, a list that starts with an answer and ends with
@@ -75,7 +76,7 @@ fn oldest_first(messages: &[Value]) -> Vec<&Value> {
     messages
 }
 
-fn said(message: &Value, role: MessageRole, retelling: &mut Retelling<'_>) {
+fn said(message: &Value, role: MessageRole, builder: &mut LogBuilder<'_>) {
     let files = items(&message["experimental_attachments"]).iter().map(|it| File {
         media_type: as_text(it, "contentType").unwrap_or("application/octet-stream").to_owned(),
         name: as_text(it, "name").map(str::to_owned),
@@ -83,53 +84,53 @@ fn said(message: &Value, role: MessageRole, retelling: &mut Retelling<'_>) {
     });
     let files: Vec<File> = files.collect();
     let text = message["content"].as_str().unwrap_or_default();
-    retelling.said(as_text(message, "id"), role, text, &files);
+    builder.said(as_text(message, "id"), role, text, &files);
 }
 
-fn answer(message: &Value, retelling: &mut Retelling<'_>) {
-    retelling.begin(&Beginning { id: as_text(message, "id"), ..Beginning::default() });
+fn answer(message: &Value, builder: &mut LogBuilder<'_>) {
+    builder.begin(&Beginning { id: as_text(message, "id"), ..Beginning::default() });
     let parts = items(&message["parts"]);
     let content = message["content"].as_str().unwrap_or_default();
     if !parts.is_empty() && !is_in_parts(content, parts) {
-        retelling.text(content, Some(Phase::Final), false);
+        builder.text(content, Some(Phase::Final), false);
     }
     let mut phases = phases(parts, content).into_iter();
     for part in parts {
         match part["type"].as_str() {
             Some("text") => {
                 let text = part["text"].as_str().unwrap_or_default();
-                retelling.text(text, phases.next().flatten(), false);
+                builder.text(text, phases.next().flatten(), false);
             }
             Some("reasoning") => {
-                retelling.thinking(None, part["reasoning"].as_str().unwrap_or_default(), false);
+                builder.thinking(None, part["reasoning"].as_str().unwrap_or_default(), false);
             }
             Some("tool-invocation") => {
                 let id = part["toolInvocation"]["toolCallId"].clone();
                 let annotation = items(&message["annotations"]).iter();
                 let annotation = annotation.rev().find(|it| it["toolCallId"] == id);
-                call(&part["toolInvocation"], annotation.unwrap_or(&Value::Null), retelling);
+                call(&part["toolInvocation"], annotation.unwrap_or(&Value::Null), builder);
             }
             Some("step-start") => (),
-            _ => retelling.unrecognized(foreign::SOURCE, &part.to_string()),
+            _ => builder.unrecognized(foreign::SOURCE, &part.to_string()),
         }
     }
     if parts.is_empty() {
         // From before there were parts.
         for invocation in items(&message["toolInvocations"]) {
-            call(invocation, &Value::Null, retelling);
+            call(invocation, &Value::Null, builder);
         }
         if !content.is_empty() {
-            retelling.text(content, Some(Phase::Final), false);
+            builder.text(content, Some(Phase::Final), false);
         }
     }
     for annotation in items(&message["annotations"]) {
         if let Some(name) = annotation["type"].as_str().and_then(|it| it.strip_prefix("data-")) {
-            data(annotation, name, retelling);
+            data(annotation, name, builder);
         }
     }
     let mut own = items(&message["annotations"]).iter().filter(|it| it["messageId"].is_string());
     let broke_off = own.next_back().is_some_and(|it| it["isComplete"] == false);
-    retelling.end(ending(!broke_off));
+    builder.end(ending(!broke_off));
 }
 
 /// Whether the text parts hold the words of `content`: all of them one after the other, or some of them, looked
@@ -171,27 +172,27 @@ fn phases(parts: &[Value], content: &str) -> Vec<Option<Phase>> {
     phases
 }
 
-fn call(invocation: &Value, annotation: &Value, retelling: &mut Retelling<'_>) {
+fn call(invocation: &Value, annotation: &Value, builder: &mut LogBuilder<'_>) {
     let name = as_text(invocation, "toolName").unwrap_or_default();
     let arguments = arguments_text(&invocation["args"]);
-    let call = retelling.call(as_text(invocation, "toolCallId"), name, &arguments);
-    validated(&annotation["validated"], &call, retelling);
+    let call = builder.call(as_text(invocation, "toolCallId"), name, &arguments);
+    validated(&annotation["validated"], &call, builder);
     if invocation["state"] == "result" {
         let state = annotation["toolState"].as_str().unwrap_or_default();
         let has_failed = ["failed", "denied", "interrupted"].contains(&state);
         let result = &invocation["result"];
         let came = match has_failed {
-            true => Came::Failed(error_info(result.get("error").unwrap_or(result))),
-            false => Came::Out(result.clone()),
+            true => CallResult::Failed(error_info(result.get("error").unwrap_or(result))),
+            false => CallResult::Output(result.clone()),
         };
-        retelling.result(&call, came);
+        builder.result(&call, came);
     }
 }
 
-fn validated(word: &Value, call: &CallId, retelling: &mut Retelling<'_>) {
+fn validated(word: &Value, call: &CallId, builder: &mut LogBuilder<'_>) {
     match word.as_str() {
-        Some("accepted") => retelling.decided(call, true, None),
-        Some("rejected") => retelling.decided(call, false, None),
+        Some("accepted") => builder.decided(call, true, None),
+        Some("rejected") => builder.decided(call, false, None),
         _ => (),
     }
 }
@@ -208,39 +209,39 @@ pub fn import_rows(rows: &Value, setting: &Setting<'_>) -> Vec<Entry> {
         }
         rows.sort_by_key(date);
     }
-    let mut retelling = Retelling::new(setting);
+    let mut builder = LogBuilder::new(setting);
     // Whether the last row that an agent wrote is whole.
     let mut is_whole = true;
     for (idx, row) in rows.iter().enumerate() {
         if entity(row) == "USER" {
-            retelling.end(ending(is_whole));
+            builder.end(ending(is_whole));
             is_whole = true;
         }
-        retelling.at(&row["creationDate"]);
+        builder.at(&row["creationDate"]);
         let content = content(row);
         let text = text(&content);
         match entity(row).as_str() {
-            "USER" => retelling.said(as_text(row, "id"), MessageRole::User, &text, &[]),
+            "USER" => builder.said(as_text(row, "id"), MessageRole::User, &text, &[]),
             "AI_TOOL" => {
-                continue_run(&rows[idx..], &mut retelling);
-                retelling.step();
-                say(&content, &text, &mut retelling);
-                row_calls(row, &mut retelling);
+                continue_run(&rows[idx..], &mut builder);
+                builder.step();
+                say(&content, &text, &mut builder);
+                row_calls(row, &mut builder);
                 is_whole = row["isComplete"] != false;
             }
-            "TOOL" => row_result(row, &content, &mut retelling),
+            "TOOL" => row_result(row, &content, &mut builder),
             "AI_MESSAGE" => {
-                continue_run(&rows[idx..], &mut retelling);
-                retelling.step();
-                say(&content, &text, &mut retelling);
-                retelling.end(ending(row["isComplete"] != false));
+                continue_run(&rows[idx..], &mut builder);
+                builder.step();
+                say(&content, &text, &mut builder);
+                builder.end(ending(row["isComplete"] != false));
                 is_whole = true;
             }
-            _ => retelling.unrecognized("entity", &row.to_string()),
+            _ => builder.unrecognized("entity", &row.to_string()),
         }
     }
-    retelling.end(ending(is_whole));
-    retelling.into_entries()
+    builder.end(ending(is_whole));
+    builder.into_entries()
 }
 
 fn ending(is_whole: bool) -> Ending {
@@ -252,12 +253,12 @@ fn entity(row: &Value) -> String {
 }
 
 /// An answer is called by the message that it ends with, and one without by its first row.
-fn continue_run(rows: &[&Value], retelling: &mut Retelling<'_>) {
-    if !retelling.is_in_run() {
+fn continue_run(rows: &[&Value], builder: &mut LogBuilder<'_>) {
+    if !builder.is_in_run() {
         let mut of_answer = rows.iter().take_while(|row| entity(row) != "USER");
         let named = of_answer.find(|row| entity(row) == "AI_MESSAGE").or(rows.first());
         let id = named.and_then(|row| as_text(row, "id"));
-        retelling.begin(&Beginning { id, ..Beginning::default() });
+        builder.begin(&Beginning { id, ..Beginning::default() });
     }
 }
 
@@ -281,16 +282,16 @@ fn text(content: &Value) -> String {
     text.unwrap_or_default().to_owned()
 }
 
-fn say(content: &Value, text: &str, retelling: &mut Retelling<'_>) {
+fn say(content: &Value, text: &str, builder: &mut LogBuilder<'_>) {
     if let Some(thinking) = as_text(content, "reasoning") {
-        retelling.thinking(None, thinking, false);
+        builder.thinking(None, thinking, false);
     }
     if !text.is_empty() {
-        retelling.text(text, None, false);
+        builder.text(text, None, false);
     }
 }
 
-fn row_calls(row: &Value, retelling: &mut Retelling<'_>) {
+fn row_calls(row: &Value, builder: &mut LogBuilder<'_>) {
     let mut calls = ["toolCalls", "tool_calls"].iter().map(|it| &row[*it]);
     for call in calls.find(|it| !it.is_null()).map(items).unwrap_or_default() {
         let arguments = match &call["arguments"] {
@@ -298,29 +299,29 @@ fn row_calls(row: &Value, retelling: &mut Retelling<'_>) {
             other => arguments_text(other),
         };
         let name = as_text(call, "name").unwrap_or_default();
-        let id = retelling.call(as_text(call, "id"), name, &arguments);
+        let id = builder.call(as_text(call, "id"), name, &arguments);
         if let Some(accepted) = call["validated"].as_bool() {
-            retelling.decided(&id, accepted, None);
+            builder.decided(&id, accepted, None);
         }
     }
 }
 
 /// Results that are zero, false or empty are results. One that broke off is none, and that of a call that was
 /// rejected is the reason, whole or not.
-fn row_result(row: &Value, content: &Value, retelling: &mut Retelling<'_>) {
+fn row_result(row: &Value, content: &Value, builder: &mut LogBuilder<'_>) {
     let id = as_text(content, "tool_call_id").or_else(|| as_text(content, "toolCallId"));
     let result = content.get("content").or_else(|| content.get("result"));
-    let call = retelling.open_call(id, as_text(content, "name"));
-    let is_rejected = call.as_ref().is_some_and(|it| retelling.is_rejected(it));
+    let call = builder.open_call(id, as_text(content, "name"));
+    let is_rejected = call.as_ref().is_some_and(|it| builder.is_rejected(it));
     let came = match row["isComplete"] == false && !is_rejected {
         true => {
             let why = result.and_then(Value::as_str).unwrap_or("The call was interrupted.");
-            Came::Failed(ErrorInfo::new(ErrorCode::ToolInterrupted, why))
+            CallResult::Failed(ErrorInfo::new(ErrorCode::ToolInterrupted, why))
         }
-        false => Came::Out(result.cloned().unwrap_or(Value::String(String::new()))),
+        false => CallResult::Output(result.cloned().unwrap_or(Value::String(String::new()))),
     };
     match call {
-        Some(call) => retelling.result(&call, came),
-        None => retelling.orphan(id, as_text(content, "name").unwrap_or_default(), came),
+        Some(call) => builder.result(&call, came),
+        None => builder.orphan(id, as_text(content, "name").unwrap_or_default(), came),
     }
 }

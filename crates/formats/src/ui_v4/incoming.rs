@@ -1,4 +1,4 @@
-//! What a client of version 4 sends: messages with `content`, of which the last is new.
+//! Requests of clients of version 4: messages with `content`, of which the last is new.
 
 use serde_json::Value;
 use transcript::CallId;
@@ -7,6 +7,7 @@ use crate::incoming::{BadRequest, Decided, File, IncomingMessage, client_tools};
 use crate::known::{Known, KnownCall, KnownOutcome, KnownWords};
 use crate::ui::{Request, Trigger};
 
+/// Reads the body of a chat request.
 pub fn request(body: &Value) -> Result<Request, BadRequest> {
     let fields = body.as_object().ok_or_else(|| BadRequest::new("The body is no JSON object."))?;
     let messages = match fields.get("messages") {

@@ -1,8 +1,8 @@
 //! A run as the lines of a v4 data stream (`x-vercel-ai-data-stream: v1`): a code, a colon, JSON.
 //!
 //! The client has one text and one thinking at a time, which end with their step. So before another
-//! begins within a step the step is ended, and words that stream side by side are told in turn. Nothing
-//! can be taken back. The client appends every annotation; the last one of each id counts.
+//! begins within a step the step is ended, and texts that stream in parallel are sent one after the other.
+//! Nothing can be taken back. The client appends every annotation; the last one of each id counts.
 
 use serde_json::{Value, json};
 use transcript::{Call, Executor, PartId, ResponseId, RunMessage, RunStatus, Step, Usage};
@@ -38,7 +38,7 @@ pub struct LineFormat {
 struct Kind {
     code: char,
     turns: Turns,
-    /// Whose words the client's current part has.
+    /// The part whose text the client's current part has.
     last: Option<PartId>,
 }
 
@@ -140,7 +140,7 @@ impl Format for LineFormat {
         }
     }
 
-    /// Ends the response: it is the client's turn. It knows no approvals, so those are waited for.
+    /// Ends the response: it is the client's turn. The client knows no approvals, so the stream waits for those.
     fn pause(&mut self, calls: &[&Call], follow: &Follow, lines: &mut Vec<String>) {
         if self.is_over || calls.iter().any(|it| it.waits_for_approval()) {
             return;
@@ -200,7 +200,7 @@ impl LineFormat {
         lines.push(line('f', &json!({ "messageId": self.run })));
     }
 
-    /// Of a step that is only ours there is nothing to say.
+    /// Ends the step. One that only the client's message needs has no usage.
     fn finish_step(&mut self, step: Option<&Step>, lines: &mut Vec<String>) {
         if !std::mem::take(&mut self.step_is_open) {
             return;
@@ -217,8 +217,8 @@ impl LineFormat {
     fn end(&mut self, answer: &RunMessage, lines: &mut Vec<String>) {
         self.is_over = true;
         self.finish_step(None, lines);
-        // The client learns the message's id from a step. And where the last one has calls, and all have
-        // ended, it may take them for its own and send their results.
+        // The client learns the message's id from a step. And if all calls of the last step have ended, it may
+        // take them for its own and send their results.
         if !self.has_steps || self.step_has_calls {
             self.start_step(lines);
             self.finish_step(None, lines);

@@ -117,7 +117,7 @@ impl Client {
         (self.text, self.thinking, self.has_ended) = (None, None, false);
     }
 
-    /// By what it sends.
+    /// Returns the parts that the client's next request shows it to have.
     fn known(&self) -> crate::incoming::Known {
         let message = json!({ "role": "assistant", "content": self.content, "parts": self.parts });
         request(&json!({ "messages": [message] })).unwrap().known
@@ -193,7 +193,7 @@ fn by_id(mut annotations: Vec<Value>) -> Value {
     Value::from(annotations)
 }
 
-/// What was taken back before it was said whole is still with the client.
+/// Returns whether a run contains texts that were discarded, which the client still has.
 fn has_discarded(answer: &RunMessage) -> bool {
     answer.parts.iter().any(|part| match &part.kind {
         PartKind::Text(text) => text.role == TextRole::Discarded,

@@ -9,32 +9,32 @@ use serde_json::{Value, json};
 use transcript::{ErrorCode, ErrorInfo, RunStatus};
 
 use super::{message, result};
-use crate::import::{Beginning, Ending, Entry, List, Retelling, Setting, as_text, items};
+use crate::import::{Beginning, Ending, Entry, List, LogBuilder, Setting, as_text, items};
 use crate::ui::import::data;
 
 pub(crate) const EVENTS: List =
     List { of: "events", tag: "type", words: &[], fields: &[], read: import };
 
 fn import(events: &Value, setting: &Setting<'_>) -> Vec<Entry> {
-    let mut retelling = Retelling::new(setting);
+    let mut builder = LogBuilder::new(setting);
     let mut hearing = Hearing {
-        retelling: &mut retelling,
+        builder: &mut builder,
         told: Vec::new(),
         open: HashSet::new(),
         known: HashSet::new(),
     };
     items(events).iter().for_each(|it| hearing.hear(it));
     hearing.tell_all();
-    retelling.into_entries()
+    builder.into_entries()
 }
 
 struct Hearing<'r, 'a> {
-    retelling: &'r mut Retelling<'a>,
+    builder: &'r mut LogBuilder<'a>,
     /// Since the last step began or ended, in the order in which it began: several things may grow at once.
     told: Vec<Told>,
-    /// Of those, what has begun and not ended.
+    /// Those that have begun and not ended.
     open: HashSet<(Kind, String)>,
-    /// What needs not be told again, in whatever list of messages it is.
+    /// Already imported, in whatever list of messages it is repeated.
     known: HashSet<(Kind, String)>,
 }
 
@@ -44,7 +44,7 @@ enum Kind {
     Text,
     Thinking,
     Call,
-    /// By the call's id.
+    /// Identified by the call's id.
     Result,
 }
 
@@ -66,7 +66,7 @@ impl Told {
         }
     }
 
-    /// What grows, if it is that.
+    /// Returns the text that grows, if it is of this kind.
     fn grown(&mut self, kind: Kind, id: &str) -> Option<&mut String> {
         let is_it = self.key() == Some((kind, id));
         match self {
@@ -87,15 +87,15 @@ impl Hearing<'_, '_> {
             "RUN_ERROR" => {
                 self.tell_all();
                 let error = Some(run_error(event));
-                self.retelling.end(Ending { error, ..Ending::of(RunStatus::Failed) });
+                self.builder.end(Ending { error, ..Ending::of(RunStatus::Failed) });
             }
             "STEP_STARTED" => {
                 self.tell_ended();
-                self.retelling.step();
+                self.builder.step();
             }
             "STEP_FINISHED" => {
                 self.tell_ended();
-                self.retelling.end_step(None, None);
+                self.builder.end_step(None, None);
             }
             "TEXT_MESSAGE_START" => self.begin(text(event, message)),
             "REASONING_MESSAGE_START" => self.begin(thinking(message)),
@@ -128,17 +128,17 @@ impl Hearing<'_, '_> {
     fn start(&mut self, event: &Value) {
         self.tell_all();
         self.say_new(&event["input"]["messages"]);
-        if !self.retelling.is_in_run() {
+        if !self.builder.is_in_run() {
             let id = as_text(event, "runId");
-            self.retelling.begin(&Beginning { id, ..Beginning::default() });
+            self.builder.begin(&Beginning { id, ..Beginning::default() });
         }
     }
 
-    /// What no event has told.
+    /// Imports messages that no event contained.
     fn say_new(&mut self, messages: &Value) {
         for it in items(messages) {
             if self.insert_new(it) {
-                message(it, self.retelling);
+                message(it, self.builder);
             }
         }
     }
@@ -163,13 +163,13 @@ impl Hearing<'_, '_> {
     fn finish(&mut self, event: &Value) {
         self.tell_all();
         // It waits for its client.
-        if event["outcome"]["type"] == "interrupt" || self.retelling.has_open_calls() {
+        if event["outcome"]["type"] == "interrupt" || self.builder.has_open_calls() {
             return;
         }
         let is_stopped =
             event["result"]["status"] == "cancelled" || event["outcome"]["type"] == "cancelled";
         let status = if is_stopped { RunStatus::Cancelled } else { RunStatus::Completed };
-        self.retelling.end(Ending::of(status));
+        self.builder.end(Ending::of(status));
     }
 
     fn begin(&mut self, told: Told) {
@@ -220,7 +220,7 @@ impl Hearing<'_, '_> {
         }
     }
 
-    /// What has not ended goes on after it.
+    /// Imports everything that has ended; open parts continue.
     fn tell_ended(&mut self) {
         let open = std::mem::take(&mut self.open);
         let is_open =
@@ -239,14 +239,14 @@ impl Hearing<'_, '_> {
     fn tell(&mut self, told: Told) {
         match told {
             Told::Text { id, role, text } if role == "assistant" => {
-                self.retelling.text_as(Some(&id), &text);
+                self.builder.text_as(Some(&id), &text);
             }
             Told::Text { id, role, text } => {
-                message(&json!({ "id": id, "role": role, "content": text }), self.retelling);
+                message(&json!({ "id": id, "role": role, "content": text }), self.builder);
             }
-            Told::Thinking { id, text } => self.retelling.thinking(Some(&id), &text, false),
+            Told::Thinking { id, text } => self.builder.thinking(Some(&id), &text, false),
             Told::Call { id, name, arguments } => {
-                self.retelling.call(Some(&id), &name, &arguments);
+                self.builder.call(Some(&id), &name, &arguments);
             }
             Told::Result(event) => {
                 let text = match &event["content"] {
@@ -256,13 +256,13 @@ impl Hearing<'_, '_> {
                         texts.collect::<Vec<_>>().join("\n\n")
                     }
                 };
-                result(&event, &text, self.retelling);
+                result(&event, &text, self.builder);
             }
             Told::Custom(event) => {
                 let name = as_text(&event, "name").and_then(|it| it.strip_prefix("data-"));
                 match name.filter(|_| event["type"] == "CUSTOM") {
-                    Some(name) => data(&json!({ "data": event["value"] }), name, self.retelling),
-                    None => self.retelling.unrecognized("event", &event.to_string()),
+                    Some(name) => data(&json!({ "data": event["value"] }), name, self.builder),
+                    None => self.builder.unrecognized("event", &event.to_string()),
                 }
             }
         }

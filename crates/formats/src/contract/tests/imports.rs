@@ -1,4 +1,4 @@
-//! What the contract's messages say can be read again.
+//! Messages of the contract can be imported again.
 
 use expect_test::expect;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! What holds for every format that is exported and imported: exported, imported and exported again is
-//! the same; and whatever a file is, it is imported whole or refused.
+//! Laws of every format that is exported and imported: an export that is imported gives the same export again,
+//! and every file is either imported completely or refused.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ const LAWS: [Law; 8] = [
 ];
 
 impl Law {
-    /// What still ran when it was written down has been interrupted since.
+    /// Exports the messages. Everything that still ran then has been interrupted since.
     fn exported(&self, mut transcript: Transcript) -> Vec<Value> {
         transcript.messages.retain(|it| it.run().is_none_or(|it| !it.is_open() && (self.says)(it)));
         (self.export)(&transcript)
@@ -106,7 +106,7 @@ proptest! {
         }
     }
 
-    /// Of a file that was good.
+    /// Damages a valid file.
     #[test]
     fn nothing_is_too_broken(
         log in sound_log(30), law in 0..LAWS.len(), place in any::<prop::sample::Index>(),
@@ -122,7 +122,7 @@ proptest! {
     }
 }
 
-/// What a client of AG-UI has heard of a run is what it would be given of it.
+/// An AG-UI client that followed a run has the messages that an export contains.
 fn check_events_of_agui(log: &[Record]) {
     let transcript = whole(log);
     for answer in transcript.messages.iter().filter(|it| it.run().is_some_and(|it| !it.is_open())) {
@@ -157,7 +157,7 @@ fn events_of_agui_are_the_messages_that_they_make() {
 
 proptest! {
     #[test]
-    fn events_of_random_runs_of_agui_are_the_messages_that_they_make(log in sound_log(60)) {
+    fn agui_events_of_random_runs_make_the_exported_messages(log in sound_log(60)) {
         check_events_of_agui(&log);
     }
 }
@@ -210,7 +210,7 @@ fn ours(transcript: &Transcript) -> Vec<Value> {
     told.map(|it| serde_json::to_value(callboard::message(it)).unwrap()).collect()
 }
 
-/// What such a message says, without what is ours alone.
+/// Removes the fields that only Callboard writes.
 fn but_for_ours(messages: &mut [Value]) {
     let only = |value: &mut Value, fields: &[&str]| {
         value.as_object_mut().unwrap().retain(|name, _| fields.contains(&name.as_str()));
@@ -272,7 +272,7 @@ fn no_json(answer: &RunMessage) -> bool {
     answer.texts().all(|(_, it)| serde_json::from_str::<Value>(&it.text).is_err())
 }
 
-/// Ids are made anew from ours, one for each; and what a call printed comes back as its result, which is
+/// Each id is replaced by a new one; and what a call printed comes back as its result, which is
 /// quoted.
 fn but_for_call_ids_and_quotes(messages: &mut [Value]) {
     let mut n_calls = 0;

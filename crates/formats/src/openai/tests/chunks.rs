@@ -55,7 +55,7 @@ fn responses(log: &[Record], cut: usize, run: &ResponseId, calls: OtherCalls) ->
     responses
 }
 
-/// What the client sends as soon as it has a result for each call of the last response.
+/// Returns the client's request as soon as it has a result for each call of the last response.
 fn results(log: &[Record], run: &ResponseId, responses: &[Response]) -> Option<Value> {
     let last = &responses.last()?.completion["choices"][0]["message"];
     let transcript = whole(log);
@@ -139,13 +139,13 @@ fn check_law(log: &[Record], cuts: impl Iterator<Item = usize> + Clone) {
     }
 }
 
-/// Of which the Node client keeps but the last piece.
+/// Removes the reasoning, of which the Node client keeps only the last piece.
 fn without_reasoning(mut folded: Folded) -> Folded {
     folded.message.as_object_mut().unwrap().shift_remove("reasoning_content");
     folded
 }
 
-/// What was said before it turned out to count for nothing.
+/// Returns whether a run contains texts that were discarded after they were sent.
 fn takes_back(answer: &RunMessage) -> bool {
     answer.parts.iter().any(|part| match &part.kind {
         PartKind::Text(text) => text.leaked || text.role == TextRole::Discarded,

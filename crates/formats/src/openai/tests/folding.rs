@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// What a client has at the end of a response.
+/// The message that a client has at the end of a response.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Folded {
     pub(super) message: Value,

@@ -1,4 +1,4 @@
-//! What clients ask for, and what they may not ask for.
+//! Requests that are accepted, and requests that are refused.
 
 use expect_test::expect;
 use proptest::prelude::*;

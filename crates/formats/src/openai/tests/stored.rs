@@ -1,4 +1,4 @@
-//! What a database has kept.
+//! Conversations from a database.
 
 use std::collections::HashSet;
 

@@ -266,8 +266,8 @@ fn merge(into: &mut Value, news: &Value) {
 
 type Fields = &'static [&'static str];
 
-/// What each first release takes beside `type`, as far as we send it: what it needs, and what else it
-/// knows.
+/// Returns the fields besides `type` that the first release of each version accepts, as far as Callboard sends
+/// them: the required and the optional ones.
 fn fields(kind: &str, profile: Profile) -> Option<(Fields, Fields)> {
     let v6 = profile != Profile::V5;
     let v7 = profile == Profile::V7;

@@ -1,5 +1,5 @@
-//! What the real `convertToModelMessages` was seen to do with messages speaks of ours too, wherever ours are the
-//! same: of calls in every state, each as a log that stands there.
+//! Recorded results of the real `convertToModelMessages` apply to Callboard's messages where these are the same:
+//! calls in every state, each with its log.
 
 use serde_json::{Value, json};
 use transcript::{Attachment, Transcript};

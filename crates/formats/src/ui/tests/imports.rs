@@ -1,4 +1,4 @@
-//! What is kept of a conversation can be read again.
+//! Exported conversations can be imported again.
 
 use expect_test::expect;
 use serde_json::{Value, json};

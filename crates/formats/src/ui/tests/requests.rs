@@ -1,4 +1,4 @@
-//! What clients send, and what no client should.
+//! Valid and invalid requests of clients.
 
 use expect_test::expect;
 use proptest::prelude::*;

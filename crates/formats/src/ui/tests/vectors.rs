@@ -1,5 +1,5 @@
-//! What the real clients were seen to do. The client of these tests may refuse more than they do, because
-//! it also knows what we never send; what it takes, they take, and make the same message of it.
+//! Recorded behaviour of the real clients. The client of these tests may refuse more than they do, because it
+//! also checks for chunks that Callboard never sends; if it accepts a stream, so do they, with the same message.
 
 use std::panic::catch_unwind;
 
@@ -15,7 +15,7 @@ use crate::ui::{Profile, Stream};
 fn cases() -> impl Iterator<Item = Value> {
     let lines = include_str!("../../../fixtures/ui/folded.jsonl").lines();
     let cases = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
-    // Who resumes begins anew; that and what is below the chunks is tried with the real clients.
+    // A client that resumes starts over; that and what is below the chunks is tried with the real clients.
     cases.filter(|it| it["chunks"].is_array() && it["resumes"].is_null())
 }
 

@@ -1,15 +1,18 @@
-//! What an agent is told that was not there.
+//! A history in one message.
 
 use expect_test::expect;
 use serde_json::{Value, json};
 use transcript::Transcript;
 
 use super::{LOG, read, reader};
-use crate::openai::{Files, Reader, conversation, told_anew};
+use crate::openai::{Files, Reader, conversation, history_in_one_message};
 
 fn told(cut: usize) -> Vec<Value> {
     let transcript = Transcript::replay(&read(LOG)[..cut]);
-    told_anew(&conversation(&transcript, &Reader { files: Files::LeftOut, ..reader() }))
+    history_in_one_message(&conversation(
+        &transcript,
+        &Reader { files: Files::LeftOut, ..reader() },
+    ))
 }
 
 #[test]
@@ -60,7 +63,7 @@ fn all_that_was_said_is_in_one_message() {
 fn where_nothing_was_said_before_nothing_is_added() {
     let alone = json!([{ "role": "user", "content": "hello" }]);
     let alone = alone.as_array().unwrap();
-    assert_eq!(told_anew(alone), *alone);
+    assert_eq!(history_in_one_message(alone), *alone);
 }
 
 #[test]
@@ -72,7 +75,7 @@ fn results_that_came_last_are_gone_on_from() {
         json!({ "role": "assistant", "content": null, "tool_calls": [call] }),
         json!({ "role": "tool", "tool_call_id": "c", "content": "teal" }),
     ];
-    let told = &told_anew(&messages)[0]["content"];
+    let told = &history_in_one_message(&messages)[0]["content"];
     let texts: Vec<&str> =
         told.as_array().unwrap().iter().map(|it| it["text"].as_str().unwrap()).collect();
     expect![[r#"

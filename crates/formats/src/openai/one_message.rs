@@ -1,12 +1,12 @@
-//! A conversation for an agent that was not there, and can be told something only by a user: one
-//! message that tells what was said and done before, and then says what is new.
+//! A conversation in one user message, for an agent that was not part of it and only accepts such messages:
+//! first the history, then the new message.
 
 use serde_json::{Value, json};
 
 use super::text_piece;
 
-/// What the user said last, with all the rest around it. Nothing is added where there is nothing to tell.
-pub fn told_anew(messages: &[Value]) -> Vec<Value> {
+/// Returns the last message of the user with the history around it. Without a history nothing is added.
+pub fn history_in_one_message(messages: &[Value]) -> Vec<Value> {
     let Some(last) = messages.iter().rposition(|it| it["role"] == "user") else {
         return messages.to_vec();
     };
