@@ -1,11 +1,11 @@
 //! `format=ui-v4`: messages as version 4 of the AI SDK shows them, with annotations that say how far
 //! each call and each message is.
 //!
-//! An answer is one message however many steps it took: what its steps said and called is gathered
-//! until the final text comes (`content`), which also brings the message's own annotation. An answer
-//! without one, because it still runs or broke off, is a placeholder with empty content, under the
-//! same id. What that vocabulary has no part for stands among the annotations, as data parts of
-//! `format=ui`; sources and files of imported messages are parts again. Texts that were taken back and what sub-agents did are left out.
+//! An answer is one message however many steps it took: the texts and calls of its steps are annotations of
+//! the final text (`content`), as is the message's own annotation. An answer without a final text, because it
+//! still runs or was cut off, is a placeholder with empty content, under the same id. Everything without a part
+//! of its own is an annotation too, as data part of `format=ui`; sources and files of imported messages are parts
+//! again. Discarded texts and the actions of sub-agents are left out.
 
 pub(crate) mod import;
 mod incoming;
