@@ -1,10 +1,10 @@
-//! AG-UI: a run as its events (`stream.rs`), as the messages that its clients make of them, what they
-//! send (`incoming.rs`) and what they bring along (`import.rs`).
+//! AG-UI: a run as its events (`stream.rs`), the messages that its clients make of them, requests
+//! (`incoming.rs`) and import (`import.rs`).
 //!
-//! Only what versions 0.0.45, 0.0.59 and 1.0 all take is said. Calls stand in the assistant message
-//! with the words that led to them. What that vocabulary has no message for is a `CUSTOM` event and is
-//! not kept: steered messages, exchanges, notices. Texts that were taken back stay, and what sub-agents
-//! did is left out.
+//! Only the parts of the protocol that versions 0.0.45, 0.0.59 and 1.0 all accept are used. Calls are in the
+//! assistant message with the text that led to them. Everything without a message of its own is a `CUSTOM` event
+//! and is not stored: steered messages, exchanges, notices. Discarded texts stay, and the actions of sub-agents
+//! are left out.
 
 pub(crate) mod import;
 mod incoming;
@@ -37,7 +37,7 @@ pub enum Version {
     V1,
 }
 
-/// The messages that one of the transcript's becomes, as its client knows them.
+/// Writes a message of the transcript as the messages that its client has.
 pub fn messages(message: &Message, version: Version, file_url: FileUrl<'_>) -> Vec<Value> {
     match &message.content {
         Content::User(said) => vec![said_message(said, version, file_url)],

@@ -278,7 +278,7 @@ struct Exchange {
     #[serde(skip_serializing_if = "Option::is_none")]
     response_id: Option<ResponseId>,
     text: String,
-    /// As last heard, while there is no answer.
+    /// Last known state, while there is no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<ExchangeState>,
     #[serde(skip_serializing_if = "Option::is_none")]

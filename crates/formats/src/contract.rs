@@ -3,7 +3,7 @@
 //! start.
 //!
 //! Status messages are asides: unless all are asked for, only errors and stops other than
-//! "completed" are given. `stream.rs` tells the same as events.
+//! "completed" are given. `stream.rs` writes the same as events.
 
 mod from_transcript;
 pub(crate) mod import;

@@ -207,13 +207,13 @@ impl<'a> LogBuilder<'a> {
         self.push(Event::RunStart { agent, model, trigger: Trigger::User, exchange_id: None });
     }
 
-    /// Whether that run is being told.
+    /// Returns whether that run is open.
     pub(crate) fn is_in(&self, run: &str) -> bool {
         self.run.as_ref().is_some_and(|it| it.as_str() == run)
     }
 
-    /// Whether a message is a step of the run that is being told. Others do not call messages after
-    /// their run; theirs goes on as long as there are calls.
+    /// Returns whether a message is a step of the open run. Other programs do not name messages after their run:
+    /// theirs continues as long as there are calls.
     pub(crate) fn goes_on(&self, message_id: Option<&str>) -> bool {
         match message_id.and_then(run_of_step) {
             Some(run) => self.is_in(run),
@@ -221,7 +221,7 @@ impl<'a> LogBuilder<'a> {
         }
     }
 
-    /// A step of the run that is being told, or the first of a new one.
+    /// Begins a step of the open run, or the first of a new one.
     pub(crate) fn step_of(&mut self, message_id: Option<&str>) {
         if !self.goes_on(message_id) {
             let id = message_id.map(|id| run_of_step(id).unwrap_or(id));
@@ -338,7 +338,7 @@ impl<'a> LogBuilder<'a> {
         call
     }
 
-    /// A call keeps its id, if no other call has it. Its arguments are told where they are known already.
+    /// Starts a call. It keeps its id if no other call has it. Its arguments are added if they are known already.
     pub(crate) fn start_call(
         &mut self,
         id: Option<&str>,
@@ -540,7 +540,7 @@ impl<'a> LogBuilder<'a> {
         own.unwrap_or_else(|| self.part_id())
     }
 
-    /// That id, if it is there and new, else one of ours.
+    /// Returns that id if it is present and new, otherwise a generated one.
     fn free_id(&mut self, id: Option<&str>, letter: &str) -> String {
         let own = id.map(str::to_owned).filter(|it| !it.is_empty() && !self.used_ids.contains(it));
         let made = (1..).map(|n| format!("{letter}{n}"));

@@ -166,8 +166,8 @@ fn steered_text(part: &Part) -> Option<&str> {
 }
 
 impl<'a> Turn<'a> {
-    /// The model has heard somebody since: a person, or the result of a call. Until then whatever it says
-    /// belongs to the same message, so that no two messages of one run follow each other.
+    /// Returns whether the model has received input since: a message, or the result of a call. Until then its
+    /// texts belong to the same message, so that no two messages of one run follow each other.
     fn is_over_before(&self, part: &Part) -> bool {
         match &part.kind {
             PartKind::Steered(_) => steered_text(part).is_some(),
@@ -194,7 +194,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Pictures that tools gave are shown by a user: results can only be texts.
+    /// Returns the turn, with pictures that tools returned in a user message: results can only be texts.
     fn into_entries(self, files: &Files<'_>) -> impl Iterator<Item = Entry<'a>> + use<'a> {
         let is_empty = self.calls.is_empty() && self.texts.iter().all(|it| it.trim().is_empty());
         let pictures = self.pictures(files);
@@ -229,7 +229,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Users and assistants take turns, a user begins, and it is the assistant's turn.
+/// Makes users and assistants alternate, from a user's message to the assistant's turn.
 fn in_turns(entries: Vec<Entry<'_>>) -> Vec<Entry<'_>> {
     let nudge = || Entry::User(vec![text_piece(NUDGE)]);
     let mut turns: Vec<Entry<'_>> = Vec::new();
@@ -281,7 +281,7 @@ fn to_json(entries: Vec<Entry<'_>>) -> Vec<Value> {
     messages
 }
 
-/// Plain text where there is nothing else: not every server knows pieces.
+/// Writes plain text if there is nothing else: not every server knows pieces.
 fn user_content(content: Vec<Value>) -> Value {
     let texts: Option<Vec<&str>> = content.iter().map(|it| it["text"].as_str()).collect();
     match texts {
@@ -329,13 +329,13 @@ fn wanted_back(call: &Call, place: &str) -> Map<String, Value> {
     data.cloned().unwrap_or_default()
 }
 
-/// Providers take up to 64 letters, digits, `_` and `-`.
+/// Writes a tool's name. Providers accept up to 64 letters, digits, `_` and `-`.
 fn tool_name(call: &Call) -> String {
     let letter = |it: char| if it.is_ascii_alphanumeric() || "_-".contains(it) { it } else { '_' };
     call.label().chars().map(letter).take(64).collect()
 }
 
-/// Providers refuse arguments that are no JSON; what broke off goes along as a quoted remark.
+/// Writes a call's arguments. Providers refuse invalid JSON, so incomplete arguments are quoted.
 fn arguments(call: &Call) -> String {
     let text = call.arguments.whole().unwrap_or_default();
     let is_object = serde_json::from_str::<Value>(&text).is_ok_and(|it| it.is_object());
@@ -346,7 +346,7 @@ fn arguments(call: &Call) -> String {
     }
 }
 
-/// A call without a result, because its run is still open or was cut, says so.
+/// Writes a call's result. A call without one, because its run is open or was cut off, has an error instead.
 fn result_text(call: &Call) -> String {
     let Some(outcome) = &call.outcome else {
         let error = json!({ "code": "tool_interrupted", "message": "This call has no result." });

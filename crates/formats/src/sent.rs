@@ -1,7 +1,7 @@
-//! How a message was written, besides its text and its attachments (`transcript::SentForm`).
+//! The original form of a message, besides its text and its attachments (`transcript::SentForm`).
 //!
-//! Every vocabulary is read as parts of the AI SDK's, which can say most. What those say that a text and
-//! attachments do not is kept; so a plain message is kept once, and comes back as it was anyway.
+//! Messages of every format are read as parts of the AI SDK, which has the most kinds. Everything that text and
+//! attachments do not contain is stored; so a plain message is stored once, and still keeps its form.
 
 use serde_json::{Value, json};
 use transcript::{SentForm, UserMessage, is_link};

@@ -1,5 +1,5 @@
-//! Words that stream side by side, for vocabularies in which one thing is said at a time: who began
-//! first speaks, and the others are held until it is their turn.
+//! Texts that stream in parallel, for formats with one text at a time: the first to begin is sent, and the others
+//! are held until it is their turn.
 
 use std::collections::VecDeque;
 

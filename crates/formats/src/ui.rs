@@ -1,7 +1,7 @@
 //! `format=ui`: messages as the AI SDK (5 to 7) keeps them, `UIMessage`.
 //!
-//! `stream.rs` tells a run as the chunks that its client folds into the same message, `incoming.rs`
-//! reads what the client sends. What has no part of its own in that vocabulary is a data part:
+//! `stream.rs` writes a run as the chunks that its client folds into the same message, `incoming.rs`
+//! reads the client's requests. Everything without a part of its own is a data part:
 //! `data-steered`, `data-exchange`, `data-notice` and `data-unrecognized`. Left out are what happened
 //! outside any run and what sub-agents did. Parts of imported messages go out as they came in
 //! (`foreign.rs`).
@@ -35,7 +35,7 @@ pub enum Profile {
     /// 6.0.0 on.
     #[default]
     V6,
-    /// 7.0.0 on: decisions that others made are told.
+    /// 7.0.0 on: decisions by other clients are sent.
     V7,
 }
 

@@ -1,7 +1,7 @@
-//! Messages of AG-UI as events; `events.rs` reads its events.
+//! Import of AG-UI's messages; `events.rs` imports its events.
 //!
-//! They do not say: when anything happened, how a run or a call ended (an error is told by words of the
-//! result), what was steered into a run, what a sub-agent did.
+//! The messages do not contain times, the way a run or a call ended (an error is recognized by the text of the
+//! result), steered messages, and actions of sub-agents.
 
 mod events;
 

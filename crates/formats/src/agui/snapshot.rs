@@ -1,12 +1,12 @@
-//! All messages at once, for a client that has others than the session.
+//! Snapshots of all messages, for a client whose messages differ from the session's.
 //!
-//! Version 0.0.45 takes a snapshot as it is. Later ones merge it into what they have: what it leaves out
-//! they drop, but thoughts only if it has one; what they do not know they put at the end. So where their
-//! order is not ours, what both begin with comes first, alone.
+//! Version 0.0.45 replaces its messages with a snapshot. Later versions merge it: they drop messages that are not
+//! in it (thoughts only if it contains one), and append those that are new to them. So if their order differs, a
+//! snapshot of the common beginning comes first.
 
 use serde_json::{Value, json};
 
-/// The events that give a client, which knows these messages, the session's.
+/// Returns the events that give the session's messages to a client with these known ones.
 pub fn snapshots(known: &[String], messages: Vec<Value>) -> Vec<Value> {
     let is_same = |(known, message): &(&String, &Value)| message["id"] == known.as_str();
     let n_shared = known.iter().zip(&messages).take_while(is_same).count();

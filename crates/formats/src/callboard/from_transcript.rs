@@ -126,7 +126,7 @@ fn validation(call: &Call) -> ToolValidation {
             ToolValidation::Rejected
         }
         (Some(Validation::Pending), None) => ToolValidation::Pending,
-        // Programs ask when they have told of the call.
+        // Programs ask after they have reported the call.
         (_, None) if call.waits_for_approval() => ToolValidation::Pending,
         (Some(Validation::NotRequired) | None, None) => ToolValidation::NotRequired,
     }

@@ -41,7 +41,7 @@ pub fn messages(message: &transcript::Message, statuses: Statuses) -> Vec<Messag
 /// In the order in which they began, by the numbers of their records.
 fn answer_messages(answer: &RunMessage, all: bool) -> Vec<Message> {
     let mut told: Vec<((Seq, bool), Message)> = Vec::new();
-    // Of each kind by itself: what is not told does not change the names of the others.
+    // Counted for each kind, so that left out messages do not change the names of the others.
     let mut numbers = HashMap::new();
     for (idx, parts) in parts_by_step(answer).into_iter().enumerate() {
         let mut step = step(answer, idx + 1, &parts);

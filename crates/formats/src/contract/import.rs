@@ -55,10 +55,10 @@ fn is_step_of_ours(message: &Value) -> bool {
 struct Telling<'a> {
     messages: &'a [Value],
     pairs: Pairs,
-    /// The ids of messages say which run they are of. Those of others are just ids.
+    /// Whether the ids of messages contain their run. Those of other programs do not.
     names_runs: bool,
     builder: LogBuilder<'a>,
-    /// Why the run was cut off, as its status messages tell.
+    /// Why the run was cut off, from its status messages.
     cut_off: Option<CancelReason>,
     /// How the run failed. It ends when the next begins: other statuses of it may follow.
     failure: Option<ErrorInfo>,
@@ -113,7 +113,7 @@ impl Telling<'_> {
         }
     }
 
-    /// A result whose call no message has told of.
+    /// Imports a result whose call is in no message.
     fn orphan(&mut self, message: &Message, value: &Value) {
         let Some((came, remarks)) = came(value) else { return };
         let id = message.metadata.tool_call_id.as_deref();
@@ -201,7 +201,7 @@ impl Telling<'_> {
     }
 }
 
-/// Whether an error is how a run ended. Others write no more of them than that; ours say it.
+/// Returns whether an error ended its run. Callboard's ids say so; other programs write no further errors.
 fn ends_a_run(id: &str) -> bool {
     id.starts_with("status_error_") || !id.starts_with("status_")
 }

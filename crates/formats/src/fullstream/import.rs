@@ -1,7 +1,6 @@
-//! Events of `fullStream` as ours: of one run, or messages of `format=fullstream`.
+//! Import of `fullStream` events of one run, or of messages of `format=fullstream`.
 //!
-//! They do not say: when what happened, beyond the end of steps; how long calls took; what a sub-agent
-//! did.
+//! They do not contain times other than the ends of steps, durations of calls, and actions of sub-agents.
 
 use std::collections::HashMap;
 

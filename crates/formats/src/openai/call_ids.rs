@@ -23,7 +23,7 @@ impl CallIds {
         {
             return own.to_owned();
         }
-        // Two of ours are alike about once in 10^14; then the next is tried.
+        // Generated ids collide about once in 10^14; then the next is tried.
         let made = (0..).map(|n| short_id(call.id.as_str(), n));
         let id = made.into_iter().find(|it| !self.used.contains(it)).unwrap_or_default();
         self.used.insert(id.clone());

@@ -188,7 +188,7 @@ impl Format for ChunkFormat {
         self.response == Response::Over
     }
 
-    /// Until the client had run its calls, the response before this one had told it everything.
+    /// Notes the usage. The earlier response contains everything until the client had run its calls.
     fn note_earlier(&mut self, record: &Record, follow: &Follow, known: &Known) {
         if matches!(&record.event, Event::ToolResult { call_id, .. } if known.has_run(call_id)) {
             self.earlier_usage = follow.answer().and_then(RunMessage::usage).unwrap_or_default();

@@ -133,8 +133,8 @@ fn answer(message: &Value, builder: &mut LogBuilder<'_>) {
     builder.end(ending(!broke_off));
 }
 
-/// Whether the text parts hold the words of `content`: all of them one after the other, or some of them, looked
-/// for from its end. Writers join the texts of steps in different ways, so whitespace is not compared.
+/// Returns whether the text parts contain `content`: all of them in sequence, or some of them, searched from its
+/// end. Writers join the texts of steps in different ways, so whitespace is not compared.
 fn is_in_parts(content: &str, parts: &[Value]) -> bool {
     let without_spaces = |text: &str| text.split_whitespace().collect::<String>();
     let texts = parts.iter().filter(|it| it["type"] == "text");
@@ -148,8 +148,8 @@ fn is_in_parts(content: &str, parts: &[Value]) -> bool {
     rest.is_empty() || texts.concat().contains(&content)
 }
 
-/// Which texts are the answer: those that `content` is made of, looked for from its end. What is JSON and
-/// no part of it may be a call's arguments, and is left for the reducer to tell.
+/// Returns the phases of the texts. The answer consists of those in `content`, searched from its end. Other texts
+/// that are JSON may be a call's arguments, which the reducer decides.
 fn phases(parts: &[Value], content: &str) -> Vec<Option<Phase>> {
     let texts = parts.iter().filter(|it| it["type"] == "text");
     let texts = texts.map(|it| it["text"].as_str().unwrap_or_default()).rev();
@@ -197,8 +197,8 @@ fn validated(word: &Value, call: &CallId, builder: &mut LogBuilder<'_>) {
     }
 }
 
-/// Rows with an `entity`: `USER`, `AI_TOOL`, `TOOL` and `AI_MESSAGE`, in any order that their
-/// `creationDate` tells; the oldest first, where it does not.
+/// Imports rows with an `entity`: `USER`, `AI_TOOL`, `TOOL` and `AI_MESSAGE`, ordered by `creationDate`. Rows
+/// without one have to come oldest first.
 pub fn import_rows(rows: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     let mut rows: Vec<&Value> = items(rows).iter().collect();
     let date = |row: &&Value| row["creationDate"].as_str().map(str::to_owned);

@@ -22,27 +22,27 @@ use super::compat::{
 };
 use super::error::HttpError;
 
-/// The body, described.
+/// Body of an AG-UI request.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "a description")]
 pub(super) struct RunAgentInput {
     /// The session's id.
     thread_id: String,
-    /// The client's name for the run, which comes back in its events.
+    /// The client's id of the run, which its events repeat.
     run_id: String,
     protocol_version: Option<String>,
-    /// The whole conversation; all but its end is read only where the session is new.
+    /// The whole conversation; all but its end is read only if the session is new.
     messages: Option<Vec<Map<String, Value>>>,
     /// Tools that the client runs itself: each with `name`, `description` and `parameters`.
     tools: Option<Vec<Map<String, Value>>>,
-    /// What was decided about the interrupts of the last run.
+    /// Decisions about the interrupts of the last run.
     resume: Option<Vec<Map<String, Value>>>,
-    /// Not read.
+    /// Ignored.
     state: Option<Value>,
-    /// Not read.
+    /// Ignored.
     context: Option<Value>,
-    /// Not read.
+    /// Ignored.
     forwarded_props: Option<Value>,
 }
 

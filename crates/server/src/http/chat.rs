@@ -26,7 +26,7 @@ use session::Command;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ChatParams {
-    /// What the client understands: the AI SDK's major version. The header `x-callboard-profile` says
+    /// The client's major version of the AI SDK. The header `x-callboard-profile` says
     /// the same; some versions lose the query when they resume.
     profile: Option<ProfileNumber>,
 }
@@ -87,20 +87,20 @@ pub(super) struct ResumeV4Params {
     chat_id: String,
 }
 
-/// The body, described.
+/// Body of a chat request.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "a description")]
 pub(super) struct ChatInput {
-    /// The chat's, which is the session's.
+    /// Id of the chat, which is the session's.
     id: Option<String>,
-    /// The whole chat; all but the last is read only where the session is new.
+    /// The whole chat; all but the last is read only if the session is new.
     messages: Option<Vec<Map<String, Value>>>,
     /// The last message alone.
     message: Option<Map<String, Value>>,
     trigger: Option<String>,
     message_id: Option<String>,
-    /// Who answers a new chat.
+    /// The agent of a new chat.
     agent: Option<String>,
     /// Tools that the client runs itself: by name, each with `description` and `parameters`.
     tools: Option<Map<String, Value>>,

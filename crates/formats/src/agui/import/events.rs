@@ -1,7 +1,7 @@
-//! Events of AG-UI as ours, of as many runs as there are.
+//! Import of AG-UI's events, of any number of runs.
 //!
-//! A run that needed its client is several there: it goes on where it is asked for again and nothing new is
-//! said. They do not say: when anything happened, how a call ended, what was decided about it.
+//! A run that waited for its client is several runs there: it continues where it is requested again without a new
+//! message. The events do not contain times, the way a call ended, and decisions about it.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Which tool message tells the result of which call.
+//! Matches tool messages with the calls whose results they are.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -48,12 +48,12 @@ impl Pairs {
         pairs
     }
 
-    /// The message that tells what came of a call.
+    /// Returns the message with the result of a call.
     pub(super) fn result_of(&self, message: usize, nth: usize) -> Option<usize> {
         self.results.get(&(message, nth)).copied()
     }
 
-    /// Whether a message tells the result of a call that is known.
+    /// Returns whether a message is the result of a known call.
     pub(super) fn is_result(&self, message: usize) -> bool {
         self.paired.contains(&message)
     }

@@ -90,7 +90,7 @@ impl Takes for HeaderOptions {
     }
 }
 
-/// The body, described; `formats` reads it. All other parameters of a model are ignored.
+/// Body of a completion request. All other parameters of models are ignored.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "a description")]
 pub(in crate::http) struct CompletionInput {
@@ -103,7 +103,7 @@ pub(in crate::http) struct CompletionInput {
     tools: Option<Vec<Map<String, Value>>>,
 }
 
-/// The body, not read yet.
+/// The body as JSON, which `formats` reads.
 pub(in crate::http) struct CompletionBody(Value);
 
 impl<S: Send + Sync> axum::extract::FromRequest<S> for CompletionBody {
@@ -139,7 +139,7 @@ impl Gives for Completed {
     }
 }
 
-/// An answer in one piece, described; `formats` writes it.
+/// An answer in one piece.
 #[derive(JsonSchema)]
 #[schemars(rename = "ChatCompletion")]
 #[expect(dead_code, reason = "a description")]
@@ -249,7 +249,7 @@ async fn enter(app: &App, request: &Request, named: Option<SessionId>) -> Result
 }
 
 /// Gives the results in a request to the run that waits for them, which then continues: the client's messages do
-/// not contain the actions of its agent. If the client says more than that, the run is cancelled, and a new
+/// not contain the actions of its agent. If the request also has a new message, the run is cancelled, and a new
 /// session begins.
 async fn find_waiting_run(
     app: &App,

@@ -1,4 +1,4 @@
-//! `/v1/models`: the agents that can work, each as a model.
+//! `/v1/models`: the available agents, each as a model.
 
 use axum::Json;
 use axum::extract::{FromRequestParts, State};
@@ -13,7 +13,7 @@ use crate::http::error::{HttpError, RequestCode};
 use crate::http::extract::Segment;
 use crate::http::openapi::{Operation, Takes};
 
-/// The agent that answers when nobody chooses.
+/// Model name of the default agent.
 pub(super) const DEFAULT: &str = "default";
 
 #[derive(Serialize, JsonSchema)]
@@ -27,7 +27,7 @@ pub(in crate::http) struct Model {
     /// An agent's name, or `default`.
     id: String,
     object: ModelWord,
-    /// Clients want a time. Agents have none.
+    /// Always 0: clients require a time, and agents have none.
     created: u64,
     owned_by: &'static str,
 }
@@ -84,7 +84,7 @@ pub(in crate::http) async fn show(
     Ok(Json(Model::new(&model)))
 }
 
-/// Who answers as this model. One that cannot work now says so when it is asked.
+/// Returns the agent behind a model name. An unavailable one is an error only when it runs.
 pub(super) fn agent_of<'a>(agents: &'a Agents, model: &'a str) -> Result<&'a str, HttpError> {
     if agents.knows(model) {
         return Ok(model);
