@@ -45,7 +45,8 @@ pub(super) async fn output(
     Params(OutputParams { stream, from, format, download }): Params<OutputParams>,
 ) -> Result<Response, HttpError> {
     let permit = app.draw_permit().await;
-    let run = run_of(&call);
+    // An id of another form belongs to no run, so none is found.
+    let run = call.run().unwrap_or_else(|| ResponseId::new(call.as_str()));
     let found = app.store().run(&session, &run).await?;
     let StoredRun { records, .. } = found.ok_or_else(|| HttpError::no_session(session.as_str()))?;
     let text = permit.draw(move || {
@@ -182,12 +183,6 @@ impl Format {
 fn no_answer(session: &SessionId, run: &ResponseId) -> HttpError {
     let message = format!("session {session} has no answer {:?}", run.as_str());
     HttpError::new(RequestCode::MessageNotFound, message)
-}
-
-/// Returns the run of a call, whose id is the prefix of the call's id.
-fn run_of(call: &CallId) -> ResponseId {
-    let run = call.as_str().rsplit_once('.').map_or(call.as_str(), |(run, _)| run);
-    ResponseId::new(run)
 }
 
 fn no_call(session: &SessionId, call: &CallId) -> HttpError {

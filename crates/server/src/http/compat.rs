@@ -169,7 +169,7 @@ impl Conversation {
         mut decided: Vec<Decided>,
     ) -> Result<(), HttpError> {
         let Some(run) = self.open_run().await? else { return Ok(()) };
-        decided.retain(|it| run_of(&CallId::new(it.call())).as_ref() == Some(&run));
+        decided.retain(|it| CallId::new(it.call()).run().as_ref() == Some(&run));
         self.decide(decided).await.map(drop)
     }
 
@@ -283,19 +283,14 @@ impl Conversation {
 /// Returns the run of calls that a client decides about. If they belong to several, the client repeats earlier
 /// decisions, and the last run counts.
 pub(super) fn run_of_calls(calls: &HashSet<CallId>) -> Option<ResponseId> {
-    calls.iter().filter_map(run_of).max()
+    calls.iter().filter_map(CallId::run).max()
 }
 
 /// Returns the session in which the run of a call is active.
 pub(super) async fn session_of(app: &App, call: &CallId) -> Result<Option<SessionId>, HttpError> {
-    let Some(run) = run_of(call) else { return Ok(None) };
+    let Some(run) = call.run() else { return Ok(None) };
     let mut active = app.store().needing_attention().await?.into_iter();
     Ok(active.find(|(_, summary, _)| summary.open_run.as_ref() == Some(&run)).map(|it| it.0))
-}
-
-/// Returns the run that a call's id names.
-fn run_of(call: &CallId) -> Option<ResponseId> {
-    call.as_str().rsplit_once('.').map(|(run, _)| ResponseId::new(run))
 }
 
 pub(super) fn nothing_to_do() -> HttpError {

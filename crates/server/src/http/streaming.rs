@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt as _};
-use tokio::time::{Instant, Interval, interval_at};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
@@ -21,7 +21,10 @@ pub(super) fn body(pieces: impl Stream<Item = String> + Send + 'static) -> Body 
     Body::from_stream(pieces.map(|piece| Ok::<_, Infallible>(Bytes::from(piece))))
 }
 
-/// Ticks whenever a connection needs a sign of life.
+/// Ticks whenever an idle connection needs a sign of life.
 pub(super) fn keep_alive() -> Interval {
-    interval_at(Instant::now() + KEEP_ALIVE_INTERVAL, KEEP_ALIVE_INTERVAL)
+    let mut ticks = interval_at(Instant::now() + KEEP_ALIVE_INTERVAL, KEEP_ALIVE_INTERVAL);
+    // A client that reads slowly needs one, not all that were missed.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }
