@@ -244,6 +244,9 @@ impl Sessions {
         id: String,
         by: String,
     ) -> Result<(), Refused> {
+        if self.shared.pending_deletions.contains(session) {
+            return Err(Refused::PendingDeletion);
+        }
         let found = self.shared.store.summary(session).await;
         let found = found.map_err(|error| Refused::Storage(error.to_string()))?;
         let (summary, _) = found.ok_or(Refused::NoSession)?;

@@ -7,7 +7,7 @@ use transcript::{
 };
 
 use crate::calls::denied;
-use crate::lanes::{AgentWait, CommandWait, Owed, Question};
+use crate::lanes::{AgentWait, CommandWait, Owed, Question, SameCalls};
 use crate::run::PendingApproval;
 use crate::{
     Answered, Approval, Asker, Effect, Judged, Lookup, ProposedCall, Refused, ReplyTo, Ruling,
@@ -75,13 +75,12 @@ impl Session {
         judged: Judged,
         asked_at: Option<Millis>,
     ) {
-        let ProposedCall { call_id, tool_name, arguments, asker, .. } = call;
+        let ProposedCall { call_id, arguments, asker, .. } = call;
         let Judged { covers, target, .. } = judged;
         let limit = self.settings.limits.approval_timeout_ms;
         let asked = asked_at.unwrap_or(self.now);
         let Some(run) = self.phase.run_mut() else { return };
         let pending = PendingApproval {
-            tool_name,
             arguments,
             asker,
             covers: covers.clone(),
@@ -115,9 +114,15 @@ impl Session {
         if let Err(why) = check_edit(pending.asker, edited.as_deref()) {
             return self.refuse(reply, Refused::BadArguments(why));
         }
-        let arguments = edited.clone().unwrap_or(pending.arguments);
+        let arguments = edited.clone().unwrap_or_else(|| pending.arguments.clone());
+        let asked = pending.arguments;
         if let Some(call) = self.propose(&approval.call_id, arguments, pending.asker) {
-            self.judge_for_command(call, CommandWait::Approve { approval, reply });
+            self.judge_for_command(call, |call| CommandWait::Approve {
+                approval,
+                call,
+                asked,
+                reply,
+            });
         }
     }
 
@@ -141,13 +146,18 @@ impl Session {
     pub(crate) fn accept_judged(
         &mut self,
         approval: Approval,
+        call: ProposedCall,
+        asked: &str,
         reply: ReplyTo<()>,
         judged: &Judged,
     ) {
-        let is_pending =
-            self.phase.run().is_some_and(|it| it.approvals.contains_key(&approval.call_id));
-        if !is_pending {
+        let pending = self.phase.run().and_then(|it| it.approvals.get(&approval.call_id));
+        let Some(pending) = pending else {
             return self.refuse_undecidable(approval.call_id, reply);
+        };
+        if pending.arguments != asked {
+            // The program has asked again, with other arguments.
+            return self.approve(approval, reply);
         }
         let Answered::Accepted { scope, .. } = approval.answer else { return };
         if let Ruling::Impossible { why, .. } = &judged.ruling {
@@ -162,14 +172,18 @@ impl Session {
             self.after_append(Effect::StoreGrant { id, covers });
         }
         let by = approval.by.clone();
-        self.accept(approval, covers.clone());
+        self.accept(approval, call, covers.clone());
         self.reply(reply, ());
-        if let Some(covers) = covers {
-            self.accept_the_same(&AppliedGrant { scope, covers }, &by);
+        if let Some((covers, run)) = covers.zip(self.phase.run()) {
+            let is_same = |it: &&PendingApproval| it.covers.as_ref() == Some(&covers);
+            let same = run.approvals.iter().filter(|(_, it)| is_same(it));
+            let rest = same.map(|(call_id, _)| call_id.clone()).collect();
+            let granted = AppliedGrant { scope, covers };
+            self.accept_the_same(SameCalls { granted, by, rest });
         }
     }
 
-    fn accept(&mut self, approval: Approval, covers: Option<String>) {
+    fn accept(&mut self, approval: Approval, call: ProposedCall, covers: Option<String>) {
         let Approval { call_id, answer, feedback, by } = approval;
         let Answered::Accepted { scope, arguments: edited } = answer else { return };
         let resolved = Resolved {
@@ -186,26 +200,40 @@ impl Session {
                 let verdict = Verdict::Allowed { arguments: edited, scope: Scope::Once };
                 self.answer_program(call_id, verdict);
             }
-            Asker::Callboard => {
-                let arguments = edited.unwrap_or(pending.arguments);
-                if let Some(call) = self.propose(&call_id, arguments, pending.asker) {
-                    self.start_call(ProposedCall { tool_name: pending.tool_name, ..call });
-                }
+            Asker::Callboard => self.start_call(call),
+        }
+    }
+
+    /// Has the next pending call judged that a decision for more than one call may cover: where its paths lead may
+    /// have changed since it was asked about.
+    fn accept_the_same(&mut self, mut same: SameCalls) {
+        while let Some(call_id) = same.rest.pop() {
+            let pending = self.phase.run().and_then(|it| it.approvals.get(&call_id)).cloned();
+            let call = pending.and_then(|it| self.propose(&call_id, it.arguments, it.asker));
+            if let Some(call) = call {
+                return self.judge_for_command(call, |call| CommandWait::AcceptSame { call, same });
             }
         }
     }
 
-    /// Accepts the other pending calls that a decision for more than one call covers.
-    fn accept_the_same(&mut self, granted: &AppliedGrant, by: &str) {
-        let Some(run) = self.phase.run() else { return };
-        let same =
-            run.approvals.iter().filter(|(_, it)| it.covers.as_ref() == Some(&granted.covers));
-        let same: Vec<CallId> = same.map(|(call_id, _)| call_id.clone()).collect();
-        for call_id in same {
-            self.note_grant(&call_id, Some(granted.clone()));
+    /// Accepts a pending call if the decision still covers it.
+    pub(crate) fn accept_same_judged(
+        &mut self,
+        call: ProposedCall,
+        same: SameCalls,
+        judged: &Judged,
+    ) {
+        let pending = self.phase.run().and_then(|it| it.approvals.get(&call.call_id));
+        let is_same = pending.is_some_and(|it| it.arguments == call.arguments)
+            && judged.covers.as_ref() == Some(&same.granted.covers)
+            && !matches!(judged.ruling, Ruling::Impossible { .. } | Ruling::Deny);
+        if is_same {
+            self.note_grant(&call.call_id, Some(same.granted.clone()));
             let answer = Answered::Accepted { scope: Scope::Once, arguments: None };
-            self.accept(Approval { call_id, answer, feedback: None, by: by.to_owned() }, None);
+            let (call_id, by) = (call.call_id.clone(), same.by.clone());
+            self.accept(Approval { call_id, answer, feedback: None, by }, call, None);
         }
+        self.accept_the_same(same);
     }
 
     /// Logs that nobody decided in time.

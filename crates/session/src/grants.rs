@@ -61,8 +61,10 @@ impl Session {
         let Some(call) = call else {
             return self.refuse(reply, Refused::NoCall(call_id.to_string()));
         };
-        // A program that was told to go ahead cannot be called back.
-        let is_queued = call.state == CallState::Queued && call.executor == Executor::Server;
+        // A program that was told to go ahead cannot be called back, nor an agent that is just being resumed.
+        let is_queued = call.state == CallState::Queued
+            && call.executor == Executor::Server
+            && !self.phase.is_starting();
         let resolved = call.approval.and_then(|it| it.resolved);
         let Some(Resolution { scope: Some(scope), covers: Some(covers), .. }) = resolved else {
             return self.refuse(reply, Refused::NothingToUndo);
@@ -83,10 +85,10 @@ impl Session {
         if !is_granted {
             return self.refuse(reply, Refused::NothingToUndo);
         }
+        self.revoke(scope, covers, by, reply, Undone { stopped });
         if stopped {
             self.refuse_call(call_id, revoked());
         }
-        self.revoke(scope, covers, by, reply, Undone { stopped });
     }
 
     pub(crate) fn revoke_session_grant(
@@ -147,7 +149,9 @@ impl Session {
             }
             (wait, _) => {
                 let why = "the store gave another answer than was asked for".to_owned();
-                self.refuse_id(wait.caller(), Refused::Storage(why));
+                if let Some(caller) = wait.caller() {
+                    self.refuse_id(caller, Refused::Storage(why));
+                }
             }
         }
     }

@@ -25,6 +25,8 @@ pub enum Input {
     Launched {
         /// Run that needs the agent.
         run: ResponseId,
+        /// Why the program could not resume its conversation, as a notice for the log.
+        notice: Option<String>,
         /// The agent, or why it cannot work.
         result: Result<Launched, ErrorInfo>,
     },
@@ -152,8 +154,6 @@ pub struct Launched {
     pub backend: Box<dyn Backend>,
     /// Its program, if it is one.
     pub program: Option<LaunchedProgram>,
-    /// Why the program could not resume its conversation, as a notice for the log.
-    pub notice: Option<String>,
 }
 
 /// A program that was started.

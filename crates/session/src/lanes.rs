@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use backends::{Ending, Input, ToolOutcome};
 use serde_json::Value;
-use transcript::{CallId, Event, Millis, ResponseId, RewindReason, Scope};
+use transcript::{AppliedGrant, CallId, Event, Millis, ResponseId, RewindReason, Scope};
 
 use crate::{
     AgentInput, Approval, Command, NewMessage, ProposedCall, QueryId, Receipt, RelayedCall,
@@ -100,6 +100,18 @@ impl AgentLane {
         self.waiting.take_if(|_| waits).map(|(_, wait)| wait)
     }
 
+    /// Takes the callers of relayed calls that have not begun.
+    pub(crate) fn take_relayed(&mut self) -> Vec<ReplyTo<ToolOutcome>> {
+        let (relayed, rest): (Vec<Work>, Vec<Work>) =
+            self.work.drain(..).partition(|it| matches!(it, Work::Relay { .. }));
+        self.work.extend(rest);
+        let reply = |it| match it {
+            Work::Relay { reply, .. } => Some(reply),
+            _ => None,
+        };
+        relayed.into_iter().filter_map(reply).collect()
+    }
+
     /// Forgets what was to be done for a run that has ended. What a program has written stays.
     pub(crate) fn forget_run(&mut self) {
         self.waiting = None;
@@ -126,8 +138,11 @@ pub(crate) enum CommandWait {
     Retry { reason: RewindReason, reply: ReplyTo<ResponseId> },
     /// Whether the message can be replaced.
     Edit { named: String, message: NewMessage, reply: ReplyTo<Receipt> },
-    /// The judgement of a call with the arguments that a person approved.
-    Approve { approval: Approval, reply: ReplyTo<()> },
+    /// The judgement of a call with the arguments that a person approved; `asked` are those that it was asked about
+    /// with.
+    Approve { approval: Approval, call: ProposedCall, asked: String, reply: ReplyTo<()> },
+    /// The judgement of another pending call that a decision for more than one call may cover.
+    AcceptSame { call: ProposedCall, same: SameCalls },
     /// Why a call does not wait for a decision.
     NotWaiting { call_id: CallId, caller: ReplyId },
     /// The call whose decision is to be undone.
@@ -137,15 +152,27 @@ pub(crate) enum CommandWait {
 }
 
 impl CommandWait {
-    pub(crate) fn caller(&self) -> ReplyId {
+    /// Returns the caller, unless it has its reply already.
+    pub(crate) fn caller(&self) -> Option<ReplyId> {
         match self {
-            Self::Send { reply, .. } | Self::Edit { reply, .. } => reply.id(),
-            Self::Continue { reply } | Self::Retry { reply, .. } => reply.id(),
-            Self::Approve { reply, .. } => reply.id(),
-            Self::NotWaiting { caller, .. } => *caller,
-            Self::Undo { reply, .. } | Self::UndoGrant { reply, .. } => reply.id(),
+            Self::Send { reply, .. } | Self::Edit { reply, .. } => Some(reply.id()),
+            Self::Continue { reply } | Self::Retry { reply, .. } => Some(reply.id()),
+            Self::Approve { reply, .. } => Some(reply.id()),
+            Self::NotWaiting { caller, .. } => Some(*caller),
+            Self::Undo { reply, .. } | Self::UndoGrant { reply, .. } => Some(reply.id()),
+            Self::AcceptSame { .. } => None,
         }
     }
+}
+
+/// Pending calls that a decision for more than one call may cover.
+#[derive(Debug)]
+pub(crate) struct SameCalls {
+    pub(crate) granted: AppliedGrant,
+    /// Who decided.
+    pub(crate) by: String,
+    /// Calls that are not judged yet.
+    pub(crate) rest: Vec<CallId>,
 }
 
 /// A decision whose grant is to be revoked.

@@ -140,8 +140,12 @@ impl Session {
                 self.keep_late_line(line);
             }
             Input::Agent(input) => self.agent_lane.inputs.push_back(input),
-            Input::LateLines(lines) => lines.into_iter().for_each(|it| self.keep_late_line(it)),
-            Input::Launched { run, result } => self.take_launched(&run, result),
+            Input::LateLines(lines) => {
+                // Nothing follows from them, so that the driver can deliver them while it waits.
+                lines.into_iter().for_each(|it| self.keep_late_line(it));
+                return Vec::new();
+            }
+            Input::Launched { run, notice, result } => self.take_launched(&run, notice, result),
             Input::History { run, result } => self.take_history(&run, result),
             Input::Judged { query, judged } => self.take_judged(query, judged),
             Input::Found { query, found } => self.take_found(query, found),
@@ -261,8 +265,14 @@ impl Session {
                 AgentWait::End(_) => (),
             }
         } else if let Some(wait) = self.command_lane.take_waiting(query) {
-            if let CommandWait::Approve { approval, reply } = wait {
-                self.accept_judged(approval, reply, &judged);
+            match wait {
+                CommandWait::Approve { approval, call, asked, reply } => {
+                    self.accept_judged(approval, call, &asked, reply, &judged);
+                }
+                CommandWait::AcceptSame { call, same } => {
+                    self.accept_same_judged(call, same, &judged);
+                }
+                _ => (),
             }
             self.go_on_with_commands();
         }
@@ -272,7 +282,11 @@ impl Session {
         let Some(wait) = self.command_lane.take_waiting(query) else { return };
         match found {
             Ok(found) => self.take_command_reply(wait, found),
-            Err(why) => self.refuse_id(wait.caller(), Refused::Storage(why)),
+            Err(why) => {
+                if let Some(caller) = wait.caller() {
+                    self.refuse_id(caller, Refused::Storage(why));
+                }
+            }
         }
         self.go_on_with_commands();
     }
@@ -292,8 +306,7 @@ impl Session {
     }
 
     fn take_raw(&mut self) -> Option<Effect> {
-        let is_due = self.raw.due().is_some_and(|it| it <= self.now);
-        if self.raw.is_empty() || (self.has_run() && !is_due) {
+        if self.raw.is_empty() || (self.has_run() && !self.raw.is_due(self.now)) {
             return None;
         }
         let RawLines { lines, unrecognized, .. } = std::mem::take(&mut self.raw);
@@ -357,9 +370,13 @@ impl Session {
     }
 
     /// Has a call judged for a command, which waits for the judgement.
-    pub(crate) fn judge_for_command(&mut self, call: ProposedCall, then: CommandWait) {
+    pub(crate) fn judge_for_command(
+        &mut self,
+        call: ProposedCall,
+        then: impl FnOnce(ProposedCall) -> CommandWait,
+    ) {
         let query = self.next_query();
-        self.command_lane.wait(query, then);
+        self.command_lane.wait(query, then(call.clone()));
         self.now_do(Effect::Judge { query, call });
     }
 

@@ -40,6 +40,12 @@ impl RawLines {
         self.lines.is_empty() && self.unrecognized.is_empty()
     }
 
+    /// Whether the lines are to be stored now: they are due, or the clock was set back.
+    pub(crate) fn is_due(&self, now: Millis) -> bool {
+        let is_due = self.due().is_some_and(|it| it <= now);
+        is_due || self.since.is_some_and(|it| it > now) || self.bytes >= ENOUGH
+    }
+
     /// Returns when the lines are to be stored, if there are any.
     pub(crate) fn due(&self) -> Option<Millis> {
         let wait = if self.bytes < ENOUGH { MAX_WAIT_MS } else { 0 };

@@ -15,7 +15,9 @@ use transcript::{
 use crate::calls::{interrupted, not_allowed};
 use crate::lanes::{AgentWait, Question, Work};
 use crate::machine::not_run;
-use crate::{Asker, Judged, ProposedCall, RelayedCall, ReplyId, ReplyTo, Ruling, Session};
+use crate::{
+    AnswerType, Asker, Effect, Judged, ProposedCall, RelayedCall, ReplyId, ReplyTo, Ruling, Session,
+};
 
 /// How long a program may take to report a call that it has made, in milliseconds.
 const REPORT_TIMEOUT_MS: u64 = 2000;
@@ -45,6 +47,11 @@ impl Relay {
     /// Returns when the next call is to begin without a report.
     pub(crate) fn deadline(&self) -> Option<Millis> {
         self.unmatched.iter().map(|it| it.until).min()
+    }
+
+    /// Whether somebody waits for the call.
+    fn is_awaited(&self, call_id: &CallId) -> bool {
+        self.callers.get(call_id).is_some_and(Option::is_some)
     }
 
     /// Returns the caller that waits for the call, and forgets it. None if the call was not relayed.
@@ -193,7 +200,8 @@ impl Session {
         let reported = self.phase.run().and_then(|it| it.message.call(&call.call_id));
         let resolved = reported.and_then(|it| it.approval.as_ref()?.resolved.as_ref());
         let is_approved = resolved.is_some_and(|it| it.decision == Decision::Accepted);
-        if !self.relay.callers.contains_key(&call.call_id) {
+        // The call may have been given up meanwhile.
+        if !self.relay.is_awaited(&call.call_id) {
             return;
         }
         let granted = self.matching_grant(&judged);
@@ -228,10 +236,13 @@ impl Session {
         }
     }
 
-    /// Ends all relayed calls, because nothing is done for the run any more.
+    /// Ends all relayed calls, because nothing is done for the run any more. The callers get their replies before
+    /// the program is ended, so that it can end by itself.
     pub(crate) fn stop_relay(&mut self) {
-        for caller in self.relay.take_callers() {
-            self.reply(caller, not_run(interrupted()));
+        let judged = self.agent_lane.take_relayed();
+        for caller in self.relay.take_callers().into_iter().chain(judged) {
+            let answer = Ok(not_run(interrupted()).into_answer());
+            self.now_do(Effect::Reply { to: caller.id(), answer });
         }
     }
 }

@@ -31,7 +31,6 @@ pub(crate) struct Run {
 /// A call that a person has to decide about.
 #[derive(Debug, Clone)]
 pub(crate) struct PendingApproval {
-    pub(crate) tool_name: String,
     pub(crate) arguments: String,
     pub(crate) asker: Asker,
     /// Scope of a decision for more than this call.

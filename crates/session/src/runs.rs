@@ -88,17 +88,22 @@ impl Session {
         self.after_append(Effect::Launch { run: id, agent: name, workspace });
     }
 
-    pub(crate) fn take_launched(&mut self, id: &ResponseId, result: Result<Launched, ErrorInfo>) {
+    pub(crate) fn take_launched(
+        &mut self,
+        id: &ResponseId,
+        notice: Option<String>,
+        result: Result<Launched, ErrorInfo>,
+    ) {
         let awaits = self.phase.is_starting() && self.phase.run().is_some_and(|it| it.id == *id);
+        if let Some(text) = notice.filter(|_| awaits) {
+            self.push_here(Event::Notice { level: Level::Error, text });
+        }
         match result {
             // The run has ended meanwhile.
             Ok(_) if !awaits => self.now_do(Effect::StopAgent),
             Err(_) if !awaits => (),
             Err(error) => self.end_run(&Ending::failed(error)),
-            Ok(mut launched) => {
-                if let Some(text) = launched.notice.take() {
-                    self.push_here(Event::Notice { level: Level::Error, text });
-                }
+            Ok(launched) => {
                 let name = self.journal.summary.agent.clone();
                 self.agent = Some(Agent::new(name, launched));
                 self.advance();
@@ -436,6 +441,7 @@ impl Session {
         for (to, answer) in self.phase.mark_idle() {
             self.after_append(Effect::Reply { to, answer: Ok(answer) });
         }
+        self.stop_relay();
         self.agent_lane.forget_run();
         self.cancel_effects(|it| {
             matches!(
@@ -447,7 +453,6 @@ impl Session {
             )
         });
         self.now_do(Effect::StopRun);
-        self.stop_relay();
     }
 
     /// The server stops. A run that only waits for a person stays open, to be continued later.

@@ -281,8 +281,13 @@ impl Driver {
 
     /// Returns what has happened already, if anything has.
     fn try_next_input(&mut self) -> Option<Input> {
-        let program = || self.program.as_mut()?.try_next();
-        if let Some(input) = self.tools.try_next().or_else(program) {
+        if let Some(input) = self.tools.try_next() {
+            return Some(input);
+        }
+        if let Some(input) = self.program.as_mut().and_then(RunningProgram::try_next) {
+            if is_exit(&input) {
+                self.program = None;
+            }
             return Some(input);
         }
         let part = self.request.as_mut()?.try_next()?;
@@ -308,7 +313,8 @@ impl Driver {
     }
 }
 
-/// Waits for the next input that is not a command. The deadline comes first: it must be met in a flood of lines too.
+/// Waits for the next input that is not a command. The deadline and callers that give up come first: they must be
+/// noticed in a flood of output too.
 async fn next_input(
     deadline: Option<Instant>,
     program: &mut Option<RunningProgram>,
@@ -319,10 +325,10 @@ async fn next_input(
     tokio::select! {
         biased;
         () = sleep_if(deadline) => Input::Tick,
+        caller = callers.next_gone() => Input::CallerGone(caller),
         input = tools.next() => input,
         part = next_part(request) => Input::Agent(::session::AgentInput::Response(part)),
         input = next_of(program) => input,
-        caller = callers.next_gone() => Input::CallerGone(caller),
     }
 }
 
@@ -330,13 +336,17 @@ async fn next_of(program: &mut Option<RunningProgram>) -> Input {
     match program {
         Some(running) => {
             let input = running.next().await;
-            if matches!(input, Input::Agent(::session::AgentInput::Exited { .. })) {
+            if is_exit(&input) {
                 *program = None;
             }
             input
         }
         None => std::future::pending().await,
     }
+}
+
+fn is_exit(input: &Input) -> bool {
+    matches!(input, Input::Agent(::session::AgentInput::Exited { .. }))
 }
 
 async fn next_part(request: &mut Option<RunningRequest>) -> ResponsePart {

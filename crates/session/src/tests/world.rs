@@ -178,16 +178,12 @@ impl World {
                 self.has_program = self.kind == Kind::Program;
                 let program = LaunchedProgram { idle_limit_ms: 1000, is_resumed: false };
                 let launched = match self.kind {
-                    Kind::Model => {
-                        Launched { backend: Box::<Model>::default(), program: None, notice: None }
+                    Kind::Model => Launched { backend: Box::<Model>::default(), program: None },
+                    Kind::Program => {
+                        Launched { backend: Box::<Program>::default(), program: Some(program) }
                     }
-                    Kind::Program => Launched {
-                        backend: Box::<Program>::default(),
-                        program: Some(program),
-                        notice: None,
-                    },
                 };
-                Input::Launched { run, result: Ok(launched) }
+                Input::Launched { run, notice: None, result: Ok(launched) }
             }
             Owed::History(run) => {
                 let names = TOOLS.iter().map(|it| (*it).to_owned()).collect();

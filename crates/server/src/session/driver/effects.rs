@@ -37,8 +37,8 @@ impl Driver {
             Effect::Launch { run, workspace, .. } => {
                 self.await_stopped_tools().await;
                 self.await_ending().await;
-                let result = self.launch(workspace).await;
-                return Ok(Some(Input::Launched { run, result }));
+                let (notice, result) = self.launch(workspace).await;
+                return Ok(Some(Input::Launched { run, notice, result }));
             }
             Effect::ReadHistory { run, remembers, waits_for_tools } => {
                 self.await_stopped_tools().await;

@@ -41,14 +41,28 @@ impl RunningProgram {
 }
 
 impl Driver {
-    pub(super) async fn launch(&mut self, workspace: PathBuf) -> Result<Launched, ErrorInfo> {
+    /// Launches the agent. Also returns why a program could not resume its conversation.
+    pub(super) async fn launch(
+        &mut self,
+        workspace: PathBuf,
+    ) -> (Option<String>, Result<Launched, ErrorInfo>) {
         let agent = self.session.summary().agent.clone();
         let is_program = self.shared.agents.is_program(&agent);
         let pass = is_program.then(|| self.shared.passes.issue(&self.id));
         let (launch, notice) = self.launch_settings(&workspace, pass.as_ref());
+        (notice, self.launch_with(agent, launch, workspace, pass).await)
+    }
+
+    async fn launch_with(
+        &mut self,
+        agent: String,
+        launch: Launch,
+        workspace: PathBuf,
+        pass: Option<Pass>,
+    ) -> Result<Launched, ErrorInfo> {
         let is_resumed = launch.resume.is_some();
         match self.shared.agents.launch(&agent, &launch).await? {
-            LaunchedAgent::Model(backend) => Ok(Launched { backend, program: None, notice }),
+            LaunchedAgent::Model(backend) => Ok(Launched { backend, program: None }),
             LaunchedAgent::Program { backend, command, environment, idle_limit } => {
                 let start = Start { command, workspace, environment };
                 let process = Process::start(&self.shared.store, start).await?;
@@ -56,7 +70,7 @@ impl Driver {
                 self.program = Some(RunningProgram { process, _pass: pass });
                 let idle_limit_ms = u64::try_from(idle_limit.as_millis()).unwrap_or(u64::MAX);
                 let program = Some(LaunchedProgram { idle_limit_ms, is_resumed });
-                Ok(Launched { backend, program, notice })
+                Ok(Launched { backend, program })
             }
         }
     }
