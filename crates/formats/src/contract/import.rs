@@ -29,7 +29,7 @@ pub(crate) const MESSAGES: List = List {
 /// Imports the messages of a conversation.
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     let messages = items(messages);
-    let mut telling = Telling {
+    let mut import = MessageImport {
         messages,
         pairs: Pairs::of(messages),
         names_runs: messages.iter().any(is_step_of_ours),
@@ -39,12 +39,12 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     };
     for (idx, value) in messages.iter().enumerate() {
         match serde_json::from_value::<Message>(with_defaults(value, setting)) {
-            Ok(message) => telling.message(&message, idx),
-            Err(_) => telling.builder.unrecognized("message", &value.to_string()),
+            Ok(message) => import.message(&message, idx),
+            Err(_) => import.builder.unrecognized("message", &value.to_string()),
         }
     }
-    telling.end();
-    telling.builder.into_entries()
+    import.end();
+    import.builder.into_entries()
 }
 
 fn is_step_of_ours(message: &Value) -> bool {
@@ -52,7 +52,7 @@ fn is_step_of_ours(message: &Value) -> bool {
         && as_text(message, "id").is_some_and(|it| run_of_step(it).is_some())
 }
 
-struct Telling<'a> {
+struct MessageImport<'a> {
     messages: &'a [Value],
     pairs: Pairs,
     /// Whether the ids of messages contain their run. Those of other programs do not.
@@ -64,7 +64,7 @@ struct Telling<'a> {
     failure: Option<ErrorInfo>,
 }
 
-impl Telling<'_> {
+impl MessageImport<'_> {
     fn message(&mut self, message: &Message, idx: usize) {
         let (messages, later) = (self.messages, &self.messages[idx + 1..]);
         let at = Value::String(message.timestamp.to_string());
