@@ -201,7 +201,7 @@ pub struct Judged {
 /// Verdict of the policy on a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ruling {
-    /// The call cannot run, whoever approves it.
+    /// The call cannot run even if it is approved.
     Impossible {
         /// The error for the agent.
         error: ErrorInfo,

@@ -27,7 +27,7 @@ enum Step {
 }
 
 impl Session {
-    /// Begins the answer to the newest message, whoever sent it.
+    /// Begins the answer to the newest message, whether a person or an agent sent it.
     pub(crate) fn answer_message(&mut self) {
         match self.journal.summary.from.clone() {
             None => self.start_run(Trigger::User),
