@@ -204,6 +204,8 @@ test("what is written to change a queued message stays when messages change plac
   const [one, two] = await page.locator(".queued").evaluateAll((all) => all.map(({ id }) => id));
   const box = page.locator(`[id="${one}"]`);
   await box.getByText("Edit", { exact: true }).click();
+  // The page focuses the field, with the caret at its end, once the box has opened.
+  await box.locator("textarea:focus").waitFor();
   await box.locator("textarea").fill("in other words");
   const seq = Number(await page.evaluate(() => document.body.dataset.head)) + 1;
   say({ type: "patch", sessionId: "queue", seq, ops: [["move", one, null], ["move", two, one]] });
