@@ -372,3 +372,14 @@ fn banned_word(text: &str) -> Option<&'static str> {
         })
     })
 }
+
+#[test]
+fn every_dependency_has_its_reason() {
+    let manifest: toml::Table =
+        std::fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
+    let reasons = std::fs::read_to_string(root().join("docs/dependencies.md")).unwrap();
+    for (name, dependency) in manifest["workspace"]["dependencies"].as_table().unwrap() {
+        let is_ours = dependency.get("path").is_some();
+        assert!(is_ours || reasons.contains(&format!("`{name}`")), "{name} has no reason");
+    }
+}
