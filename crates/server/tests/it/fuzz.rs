@@ -143,6 +143,9 @@ fn known_strings(scene: &Scene, operation: &Operation) -> Vec<String> {
         "/api/sessions/{session}/calls/{call}/output" => vec![scene.call(); 2],
         "/api/sessions/{session}/answers/{answer}" => vec![scene.answer(); 2],
         "/v1/models/{model}" => vec!["demo".to_owned()],
+        "/assets/{version}/{file}" => {
+            [render::assets_version(), "main.js"].repeat(3).into_iter().map(str::to_owned).collect()
+        }
         "/api/sessions" => vec![path(""), "made-by-nonsense".to_owned(), "demo".to_owned()],
         _ => vec!["made-by-nonsense".to_owned(), "main.js".to_owned(), "correct horse".to_owned()],
     };
