@@ -1,9 +1,9 @@
 // Makes a data folder that later versions are tested with: whatever is in it must be read and shown by them as it
-// was when it was written. `crates/server/tests/it/earlier_data.rs` is the test.
+// was when it was written. `crates/callboard/tests/it/earlier_data.rs` is the test.
 //
 //     CALLBOARD_BIN=target/release/callboard node e2e/earlier_data.mjs NAME
 //
-// Writes crates/server/fixtures/data/NAME: the database, and for each session its records, its messages and its page
+// Writes crates/callboard/fixtures/data/NAME: the database, and for each session its records, its messages and its page
 // as this version gives them. Made once for a version and never again.
 
 import assert from "node:assert/strict";
@@ -13,7 +13,7 @@ import path from "node:path";
 import { startCallboard, until } from "./callboard.mjs";
 
 const root = path.join(import.meta.dirname, "..");
-const folder = path.join(root, "crates/server/fixtures/data", process.argv[2] ?? assert.fail("name it"));
+const folder = path.join(root, "crates/callboard/fixtures/data", process.argv[2] ?? assert.fail("name it"));
 const LOGS = ["approval", "exchange", "failed", "odd", "stopped", "subagent", "thinking", "tools", "words"];
 const CONVERSATIONS = { claude: "claude/two-turns.jsonl", codex: "codex/app-tools.jsonl", pi: "pi/0.73/tools.jsonl" };
 

@@ -1,0 +1,248 @@
+//! `callboard import`: writes to the data folder, or sends the files to the server that holds it.
+
+mod files;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+use session::Addition;
+use store::{AppendError, Store};
+use transcript::{Event, Seq};
+
+use self::files::{Found, default_places, find, load, read_text};
+use crate::cli::ImportArgs;
+use crate::config::{Config, Environment};
+use crate::serve::{Place, ServerFile};
+use runtime::import::{
+    Conversation, ImportFormat, Kind, NewTurns, Plan, Whole, Wishes, from_document, from_log, plan,
+};
+
+/// Number of characters of the first message that identify a conversation in the list.
+const FIRST_WORDS: usize = 60;
+
+pub(crate) async fn run(
+    args: ImportArgs,
+    config: Config,
+    around: &Environment,
+) -> anyhow::Result<()> {
+    let found = look(&args, around)?;
+    if args.paths.is_empty() && !args.all {
+        return list(&found);
+    }
+    if found.is_empty() {
+        say("nothing found: no conversation of Claude Code, Codex or Pi is there");
+        return Ok(());
+    }
+    let place = Place::find(&config, "callboard import")?;
+    let mut failures = 0;
+    for file in &found {
+        let path = file.path().display();
+        let imported = match file {
+            File::OfProgram(found) => import(&place, found, &args, &config).await,
+            File::Named(path, format) => import_named(&place, path, *format, &args, &config).await,
+        };
+        match imported {
+            Ok(what) => say(&format!("{what}: {path}")),
+            Err(error) => {
+                failures += 1;
+                say(&format!("not imported: {path}: {error:#}"));
+            }
+        }
+    }
+    if let Place::Folder(store) = place {
+        store.close().await;
+    }
+    match failures {
+        0 => Ok(()),
+        _ => bail!("{failures} of {} conversations could not be imported", found.len()),
+    }
+}
+
+/// A file to import.
+enum File {
+    OfProgram(Found),
+    /// A file whose format was given.
+    Named(PathBuf, ImportFormat),
+}
+
+impl File {
+    fn path(&self) -> &Path {
+        match self {
+            Self::OfProgram(found) => &found.path,
+            Self::Named(path, _) => path,
+        }
+    }
+}
+
+/// Returns the files at the given paths, or else those in the folders of the programs.
+fn look(args: &ImportArgs, around: &Environment) -> anyhow::Result<Vec<File>> {
+    let (mut found, mut named) = (Vec::new(), Vec::new());
+    for path in &args.paths {
+        let path = around.working_dir.join(path);
+        match args.format {
+            None | Some(ImportFormat::Auto) => found.extend(find(&path)?),
+            Some(ImportFormat::Program(kind)) => found.push(Found { path, kind }),
+            Some(format) => named.push(File::Named(path, format)),
+        }
+    }
+    if args.paths.is_empty() {
+        let places: Vec<PathBuf> =
+            default_places(around).into_iter().filter(|it| it.is_dir()).collect();
+        for place in &places {
+            found.extend(find(place)?);
+        }
+    }
+    Ok(found.into_iter().map(File::OfProgram).chain(named).collect())
+}
+
+/// Lists the available conversations. Importing all of them needs `--all`.
+fn list(found: &[File]) -> anyhow::Result<()> {
+    for it in found {
+        let File::OfProgram(it) = it else { continue };
+        say(&described(it)?);
+    }
+    match found.len() {
+        0 => say("nothing found; name a file or a folder"),
+        _ => say("import them all with `callboard import --all`, or name some"),
+    }
+    Ok(())
+}
+
+/// Returns the date of a conversation, its program, length, first words and path.
+fn described(found: &Found) -> anyhow::Result<String> {
+    let conversation = load(found, false)?;
+    let turns = conversation.read("").map(|it| it.turns).unwrap_or_default();
+    let entries = || turns.iter().flat_map(|it| &it.entries);
+    let day: String = entries().map(|it| it.at).max().map_or(String::new(), |at| {
+        let time = at.to_string();
+        format!("{}, ", time.split('T').next().unwrap_or_default())
+    });
+    let first = entries().find_map(|it| match &it.event {
+        Event::UserMessage { text, .. } => text.lines().map(str::trim).find(|it| !it.is_empty()),
+        _ => None,
+    });
+    let words: String = first.unwrap_or_default().chars().take(FIRST_WORDS).collect();
+    let (kind, count, path) = (found.kind.word(), count(turns.len()), found.path.display());
+    Ok(format!("{day}{kind}, {count}: {words:?}\n    {path}"))
+}
+
+/// Imports a conversation and returns the outcome in words.
+async fn import(
+    place: &Place,
+    found: &Found,
+    args: &ImportArgs,
+    config: &Config,
+) -> anyhow::Result<String> {
+    let conversation = load(found, args.r#final)?;
+    if turns(&conversation) == 0 {
+        return Ok("nothing has ended in it yet".to_owned());
+    }
+    match place {
+        Place::Folder(store) => into_folder(store, &conversation, config).await,
+        Place::Server(server) => through_server(server, &conversation).await,
+    }
+}
+
+async fn into_folder(
+    store: &Store,
+    conversation: &Conversation,
+    config: &Config,
+) -> anyhow::Result<String> {
+    Ok(match plan(store, &config.agents, conversation, None).await? {
+        None => bail!("it does not say which conversation it is"),
+        Some(Plan::Nothing { session }) => format!("{session}: nothing new"),
+        Some(Plan::GoesOnHere { session }) => format!("{session}: goes on here, nothing added"),
+        Some(Plan::Add(new)) => {
+            let new = new.with_pictures_kept(store).await?;
+            let NewTurns { session, turns, addition: Addition { head, records } } = new;
+            match head {
+                Seq(0) => store.import(&session, records).await?,
+                head => store.append(&session, head, records).await?,
+            }
+            format!("{session}: {} added", count(turns))
+        }
+    })
+}
+
+async fn through_server(
+    server: &ServerFile,
+    conversation: &Conversation,
+) -> anyhow::Result<String> {
+    let Conversation { kind, text, side_files, is_final } = conversation;
+    let query = [("format", kind.word()), ("final", if *is_final { "true" } else { "false" })];
+    let side_files: Vec<Value> =
+        side_files.iter().map(|it| json!({ "name": it.name, "text": it.text })).collect();
+    let body = json!({ "transcript": text, "sideFiles": side_files });
+    post(server, &query, body.to_string()).await
+}
+
+async fn import_named(
+    place: &Place,
+    path: &Path,
+    format: ImportFormat,
+    args: &ImportArgs,
+    config: &Config,
+) -> anyhow::Result<String> {
+    let (text, agent) = (read_text(path)?, args.agent.as_deref());
+    let store = match place {
+        Place::Folder(store) => store,
+        Place::Server(server) => {
+            let agent = agent.map(|it| ("agent", it));
+            let query: Vec<_> = [("format", format.word())].into_iter().chain(agent).collect();
+            return post(server, &query, text).await;
+        }
+    };
+    let wishes = Wishes { agent: agent.map(str::to_owned), ..Wishes::default() };
+    let whole = match format.kind(&text) {
+        Some(Kind::Log) => from_log(&config.agents, &text, wishes)?,
+        Some(Kind::Document(format)) => {
+            from_document(store, &config.agents, format, &text, wishes).await?
+        }
+        Some(Kind::Program(_)) | None => bail!("it is no {}", format.word()),
+    };
+    let Whole { session, records, turns, is_named_by_content } = whole;
+    match store.import(&session, records).await {
+        Ok(_) => Ok(format!("{session}: {} added", count(turns))),
+        Err(AppendError::Conflict { .. }) if is_named_by_content => {
+            Ok(format!("{session}: nothing new"))
+        }
+        Err(AppendError::Conflict { .. }) => bail!("there is a session {session} already"),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn post(server: &ServerFile, query: &[(&str, &str)], body: String) -> anyhow::Result<String> {
+    let address = &server.address;
+    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
+    let url = format!("{address}/api/sessions/import?{query}");
+    let request = tools::http_client().post(url).bearer_auth(&server.token);
+    let answer = request.body(body).send().await;
+    let answer = answer.with_context(|| format!("asking the server at {address}"))?;
+    let is_done = answer.status().is_success();
+    let body: Value = answer.json().await.context("reading the server's answer")?;
+    if !is_done {
+        bail!("{}", body["error"]["message"].as_str().unwrap_or("the server refused"));
+    }
+    let session = body["id"].as_str().unwrap_or_default();
+    let turns = usize::try_from(body["addedTurns"].as_u64().unwrap_or(0)).unwrap_or(usize::MAX);
+    Ok(match turns {
+        _ if body["goesOnHere"] == true => format!("{session}: goes on here, nothing added"),
+        0 => format!("{session}: nothing new"),
+        turns => format!("{session}: {} added", count(turns)),
+    })
+}
+
+/// Returns the number of turns that can be imported.
+fn turns(conversation: &Conversation) -> usize {
+    conversation.read("").map_or(0, |it| it.turns.len())
+}
+
+fn count(turns: usize) -> String {
+    format!("{turns} {}", if turns == 1 { "turn" } else { "turns" })
+}
+
+#[expect(clippy::print_stdout, reason = "the answer to the command")]
+fn say(line: &str) {
+    println!("{line}");
+}

@@ -1,0 +1,387 @@
+//! The driver of one session's machine: gives it what happens, and carries out its effects.
+//!
+//! All decisions are in the crate `session`. The driver owns what cannot be pure: the agent's process or HTTP
+//! request, running tools, and the callers that wait for replies. Everything that the machine knows is in the
+//! log, so when a write fails the driver drops it and opens the session again, as after a crash.
+
+mod callers;
+mod effects;
+mod from_log;
+mod judging;
+mod launching;
+mod lookups;
+mod process;
+mod request;
+mod running_tools;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use session::{Effect, Input, OpenRun, Opening, Refused, ResponsePart, Session};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
+use transcript::{Ending, ErrorCode, ErrorInfo, Millis, Record, ResponseId, SessionId};
+
+use self::callers::Callers;
+pub(crate) use self::callers::{Envelope, new_reply_id};
+use self::launching::RunningProgram;
+use self::process::Leaving;
+pub use self::process::end_survivors;
+pub(crate) use self::request::HttpClient;
+use self::request::RunningRequest;
+use self::running_tools::RunningTools;
+use crate::clock;
+use crate::sessions::{Services, Sessions};
+
+/// How long an idle session stays in memory.
+const IDLE: Duration = Duration::from_secs(60);
+/// Pause before another attempt to open a session whose log could not be written.
+const REOPEN: Duration = Duration::from_secs(1);
+/// Most inputs in one commit.
+const ROUND: usize = 256;
+
+/// Drives a session until it has been idle for a while, is deleted, or the server stops.
+pub(crate) async fn run(id: SessionId, sessions: Sessions, mut inbox: mpsc::Receiver<Envelope>) {
+    let mut ending = Ending::Restarted;
+    let mut first = None;
+    loop {
+        let refused = match Driver::open(&id, &sessions, &ending).await {
+            Ok(driver) => match driver.serve(first.take(), &mut inbox).await {
+                Stop::Done => return,
+                Stop::Deleted => Refused::NoSession,
+                Stop::Storage { why, lost_run } => {
+                    if lost_run {
+                        ending = storage_failed(&why);
+                    }
+                    Refused::Storage(why)
+                }
+            },
+            Err(refused) => refused,
+        };
+        if let Some(envelope) = first.take() {
+            envelope.refuse(refused.clone());
+        }
+        if refused == Refused::NoSession && sessions.release(&id, &inbox) {
+            return;
+        }
+        tokio::select! {
+            envelope = inbox.recv() => match envelope {
+                Some(envelope) if envelope.is_stop() => return envelope.confirm(),
+                Some(envelope) => first = Some(envelope),
+                None => return,
+            },
+            () = tokio::time::sleep(REOPEN) => (),
+        }
+    }
+}
+
+/// Reason for which a driver ended.
+enum Stop {
+    /// The session is idle, or the server stops.
+    Done,
+    Deleted,
+    /// The log could not be written.
+    Storage {
+        why: String,
+        lost_run: bool,
+    },
+}
+
+impl Stop {
+    fn refusal(&self) -> Refused {
+        match self {
+            Self::Done => Refused::Stopping,
+            Self::Deleted => Refused::NoSession,
+            Self::Storage { why, .. } => Refused::Storage(why.clone()),
+        }
+    }
+}
+
+struct Driver {
+    id: SessionId,
+    sessions: Sessions,
+    services: Arc<Services>,
+    session: Session,
+    callers: Callers,
+    program: Option<RunningProgram>,
+    request: Option<RunningRequest>,
+    tools: RunningTools,
+    /// A history that is read once MCP servers are ready.
+    preparing: Option<Preparing>,
+    /// Programs and commands that were told to end: nothing is appended before they are gone.
+    ending: Vec<Leaving>,
+    /// Tools that were told to stop: nothing is replied or started before they have ended.
+    stopped_tools: Vec<JoinHandle<()>>,
+}
+
+/// A history to read for a run.
+struct HistoryRequest {
+    run: ResponseId,
+    remembers: bool,
+}
+
+struct Preparing {
+    ready: BoxFuture<'static, ()>,
+    request: HistoryRequest,
+}
+
+impl Driver {
+    /// Opens the session from its log.
+    async fn open(id: &SessionId, sessions: &Sessions, ending: &Ending) -> Result<Self, Refused> {
+        let services = &sessions.inner.services;
+        let failed = |error: store::Error| Refused::Storage(error.to_string());
+        let found = services.store.summary(id).await.map_err(failed)?;
+        let (summary, head) = found.ok_or(Refused::NoSession)?;
+        let queue = services.store.queue(id).await.map_err(failed)?;
+        let mut open_run = None;
+        if let Some(run) = &summary.open_run {
+            // A run that this process began was counted when it began.
+            if *ending == Ending::Restarted {
+                services.metrics.found_open_run();
+            }
+            let stored = services.store.records_of_run(id, run).await.map_err(failed)?;
+            let records: Vec<Record> = stored.iter().map(store::Stored::record).collect();
+            let agent = &summary.agent;
+            // A program has lost its place in its own work.
+            let can_continue =
+                services.agents.check(agent).is_ok() && !services.agents.is_program(agent);
+            open_run = Some(OpenRun { id: run.clone(), records, can_continue });
+        }
+        let session = Session::new(Opening {
+            id: id.clone(),
+            head,
+            summary,
+            queue,
+            open_run,
+            ending: ending.clone(),
+            settings: Arc::clone(&sessions.inner.settings),
+            seed: clock::new_seed(),
+            now: clock::now(),
+        });
+        Ok(Self {
+            id: id.clone(),
+            sessions: sessions.clone(),
+            services: Arc::clone(services),
+            session,
+            callers: Callers::default(),
+            program: None,
+            request: None,
+            tools: RunningTools::default(),
+            preparing: None,
+            ending: Vec::new(),
+            stopped_tools: Vec::new(),
+        })
+    }
+
+    async fn serve(
+        mut self,
+        first: Option<Envelope>,
+        inbox: &mut mpsc::Receiver<Envelope>,
+    ) -> Stop {
+        let stop = match self.settle().await {
+            Ok(_) => self.serve_until_stopped(first, inbox).await,
+            Err(stop) => {
+                if let Some(envelope) = first {
+                    self.callers.add(envelope);
+                }
+                stop
+            }
+        };
+        self.callers.refuse_all(&stop.refusal());
+        stop
+    }
+
+    async fn serve_until_stopped(
+        &mut self,
+        mut first: Option<Envelope>,
+        inbox: &mut mpsc::Receiver<Envelope>,
+    ) -> Stop {
+        loop {
+            let served = match first.take() {
+                Some(envelope) => self.take_command(envelope).await,
+                None => self.take_next(inbox).await,
+            };
+            let settled = match served {
+                Ok(()) => self.settle().await,
+                Err(stop) => Err(stop),
+            };
+            match settled {
+                Err(stop) => return stop,
+                Ok(_) if self.session.is_closed() => return Stop::Done,
+                // Without a commit to wait for, a flood would keep this thread to itself.
+                Ok(false) => tokio::task::yield_now().await,
+                Ok(true) => (),
+            }
+        }
+    }
+
+    /// Waits for the next thing that happens, and takes what has piled up with it.
+    async fn take_next(&mut self, inbox: &mut mpsc::Receiver<Envelope>) -> Result<(), Stop> {
+        let is_idle = self.session.is_idle();
+        let deadline = self.session.deadline().map(instant);
+        tokio::select! {
+            envelope = inbox.recv() => match envelope {
+                Some(envelope) => self.take_command(envelope).await,
+                None => Err(Stop::Done),
+            },
+            input = next_input(
+                deadline, &mut self.program, &mut self.request, &mut self.tools, &mut self.callers,
+            ) => {
+                self.take(input).await?;
+                // Only what will be taken is asked for: there is no way to give it back.
+                for _ in 1..ROUND {
+                    let Some(input) = self.try_next_input() else { break };
+                    self.take(input).await?;
+                }
+                Ok(())
+            }
+            () = ready(&mut self.preparing) => match self.preparing.take() {
+                Some(Preparing { request, .. }) => self.read_prepared(request).await,
+                None => Ok(()),
+            },
+            () = tokio::time::sleep(IDLE), if is_idle => {
+                if self.sessions.release(&self.id, inbox) { Err(Stop::Done) } else { Ok(()) }
+            }
+        }
+    }
+
+    async fn take_command(&mut self, envelope: Envelope) -> Result<(), Stop> {
+        let command = self.callers.add(envelope);
+        self.take(Input::Command(command)).await
+    }
+
+    /// Gives the machine one input and carries out what follows immediately.
+    async fn take(&mut self, input: Input) -> Result<(), Stop> {
+        let effects = self.session.on(clock::now(), input);
+        self.carry_out_all(effects).await.map(drop)
+    }
+
+    /// Commits what happened and carries out what waited for that, until nothing is left to do. Returns whether
+    /// there was anything.
+    async fn settle(&mut self) -> Result<bool, Stop> {
+        let mut has_effects = false;
+        loop {
+            self.await_ending().await;
+            let effects = self.session.on(clock::now(), Input::Settle);
+            if effects.is_empty() {
+                return Ok(has_effects);
+            }
+            has_effects = true;
+            self.carry_out_all(effects).await?;
+        }
+    }
+
+    async fn carry_out_all(&mut self, effects: Vec<Effect>) -> Result<(), Stop> {
+        let mut effects = VecDeque::from(effects);
+        while let Some(effect) = effects.pop_front() {
+            if let Some(reply) = self.carry_out(effect).await? {
+                effects.extend(self.session.on(clock::now(), reply));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what has happened already, if anything has.
+    fn try_next_input(&mut self) -> Option<Input> {
+        if let Some(input) = self.tools.try_next() {
+            return Some(input);
+        }
+        if let Some(input) = self.program.as_mut().and_then(RunningProgram::try_next) {
+            if is_exit(&input) {
+                self.program = None;
+            }
+            return Some(input);
+        }
+        let part = self.request.as_mut()?.try_next()?;
+        if matches!(part, ResponsePart::Ended(_)) {
+            self.request = None;
+        }
+        Some(Input::Agent(session::AgentInput::Response(part)))
+    }
+
+    /// Waits until nothing is left of the programs that were told to end.
+    async fn await_ending(&mut self) {
+        for program in std::mem::take(&mut self.ending) {
+            let lines = program.await.unwrap_or_default();
+            // Nothing follows immediately from late lines.
+            let _ = self.session.on(clock::now(), Input::LateLines(lines));
+        }
+    }
+
+    async fn await_stopped_tools(&mut self) {
+        for tool in std::mem::take(&mut self.stopped_tools) {
+            let _ = tool.await;
+        }
+    }
+}
+
+/// Waits for the next input that is not a command. The deadline and callers that give up come first: they must be
+/// noticed in a flood of output too.
+async fn next_input(
+    deadline: Option<Instant>,
+    program: &mut Option<RunningProgram>,
+    request: &mut Option<RunningRequest>,
+    tools: &mut RunningTools,
+    callers: &mut Callers,
+) -> Input {
+    tokio::select! {
+        biased;
+        () = sleep_if(deadline) => Input::Tick,
+        caller = callers.next_gone() => Input::CallerGone(caller),
+        input = tools.next() => input,
+        part = next_part(request) => Input::Agent(session::AgentInput::Response(part)),
+        input = next_of(program) => input,
+    }
+}
+
+async fn next_of(program: &mut Option<RunningProgram>) -> Input {
+    match program {
+        Some(running) => {
+            let input = running.next().await;
+            if is_exit(&input) {
+                *program = None;
+            }
+            input
+        }
+        None => std::future::pending().await,
+    }
+}
+
+fn is_exit(input: &Input) -> bool {
+    matches!(input, Input::Agent(session::AgentInput::Exited { .. }))
+}
+
+async fn next_part(request: &mut Option<RunningRequest>) -> ResponsePart {
+    let Some(running) = request else { return std::future::pending().await };
+    let part = running.next().await;
+    if matches!(part, ResponsePart::Ended(_)) {
+        *request = None;
+    }
+    part
+}
+
+async fn ready(preparing: &mut Option<Preparing>) {
+    match preparing {
+        Some(Preparing { ready, .. }) => ready.await,
+        None => std::future::pending().await,
+    }
+}
+
+fn storage_failed(why: &str) -> Ending {
+    let message = format!("The log could not be written: {why}. Make room, then continue.");
+    Ending::failed(ErrorInfo::new(ErrorCode::Storage, message))
+}
+
+fn instant(at: Millis) -> Instant {
+    Instant::now() + Duration::from_millis(at.since(clock::now()))
+}
+
+async fn sleep_if(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

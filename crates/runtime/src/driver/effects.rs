@@ -1,0 +1,302 @@
+//! How each effect of the machine is carried out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use session::{Answer, Effect, History, Input, OfferedTools, RawLine, Refused, ReplyId};
+use store::{Grant, Unrecognized};
+use tokio::sync::watch;
+use tools::processes::{Mark, Processes};
+use tools::{Stopped, ToolContext, ToolEvent, ToolUpdate};
+use transcript::{CallId, Record, ResponseId, Seq, Summary};
+
+use super::{Driver, HistoryRequest, Preparing, Stop};
+use crate::driver::request::RunningRequest;
+use crate::hub::ListChange;
+use crate::sessions::Services;
+use crate::{clock, history};
+
+impl Driver {
+    /// Carries out one effect. Returns the machine's reply where it asked for something.
+    pub(super) async fn carry_out(&mut self, effect: Effect) -> Result<Option<Input>, Stop> {
+        match effect {
+            Effect::Judge { query, call } => {
+                let judged = self.judge(call).await;
+                return Ok(Some(Input::Judged { query, judged }));
+            }
+            Effect::Find { query, lookup } => {
+                let found = self.find(lookup).await.map_err(|error| error.to_string());
+                return Ok(Some(Input::Found { query, found }));
+            }
+            Effect::TakeStderr { query } => {
+                let program = self.program.as_mut();
+                let text = program.map(|it| it.process.take_stderr(true)).unwrap_or_default();
+                return Ok(Some(Input::Stderr { query, text }));
+            }
+            Effect::Launch { run, workspace, .. } => {
+                self.await_stopped_tools().await;
+                self.await_ending().await;
+                let (notice, result) = self.launch(workspace).await;
+                return Ok(Some(Input::Launched { run, notice, result }));
+            }
+            Effect::ReadHistory { run, remembers, waits_for_tools } => {
+                self.await_stopped_tools().await;
+                let request = HistoryRequest { run, remembers };
+                return Ok(self.prepare_history(request, waits_for_tools).await);
+            }
+            Effect::Append { records, summary } => self.append(records, summary).await?,
+            Effect::Delete { to } => return Err(self.delete(to).await),
+            Effect::StoreRaw { lines, unrecognized } => self.store_raw(lines, unrecognized).await,
+            Effect::StoreGrant { id, covers } => self.store_grant(id, covers).await,
+            Effect::RemoveGrant { covers, to, answer } => {
+                self.remove_grant(covers, to, answer).await;
+            }
+            Effect::Reply { to, answer } => {
+                self.await_stopped_tools().await;
+                if !self.tools.confirm(to, answer.is_ok()) {
+                    self.callers.reply(to, answer);
+                }
+            }
+            Effect::RunTool { run, call_id, tool_name, arguments, workspace } => {
+                self.run_tool(run, call_id, tool_name, arguments, workspace);
+            }
+            Effect::StopRun => {
+                self.request = None;
+                self.preparing = None;
+                self.stopped_tools.extend(self.tools.stop_all());
+            }
+            Effect::Warn(what) => tracing::warn!(session = %self.id, "{what}"),
+            Effect::Inform(what) => tracing::info!(session = %self.id, "{what}"),
+            Effect::StopTool(call_id) => self.tools.stop(&call_id),
+            Effect::EndProcesses(calls) => self.end_processes(calls),
+            Effect::Request(request) => {
+                self.request = Some(RunningRequest::start(&self.sessions.inner.http, request));
+            }
+            Effect::MarkOutdated { agent } => self.services.agents.mark_outdated(&agent),
+            Effect::ResumeExchanges(open) => {
+                let sessions = self.sessions.clone();
+                tokio::spawn(sessions.resume_exchanges(self.id.clone(), open));
+            }
+            Effect::StopAgent => {
+                self.ending.extend(self.program.take().map(|it| it.process.end()));
+            }
+            Effect::QuitAgent
+            | Effect::EndCommands
+            | Effect::BeginProgramRun
+            | Effect::NoteConversation
+            | Effect::Write(_)
+            | Effect::CloseInput => self.drive_program(effect),
+        }
+        Ok(None)
+    }
+
+    /// Carries out an effect on the program, if there is one.
+    fn drive_program(&mut self, effect: Effect) {
+        let Some(program) = &mut self.program else { return };
+        let process = &mut program.process;
+        match effect {
+            Effect::QuitAgent => process.stop(),
+            Effect::EndCommands => self.ending.push(process.end_commands()),
+            Effect::BeginProgramRun => process.begin_run(),
+            Effect::NoteConversation => process.mark_started(),
+            Effect::Write(line) => process.write(line),
+            Effect::CloseInput => process.close_input(),
+            _ => (),
+        }
+    }
+
+    /// Appends records, then publishes them. Nothing is appended while a program that was told to end is there.
+    async fn append(
+        &mut self,
+        records: Vec<Record>,
+        summary: Option<Box<Summary>>,
+    ) -> Result<(), Stop> {
+        let Some((first, last)) = records.first().zip(records.last()) else { return Ok(()) };
+        let (expected, head) = (Seq(first.seq.0 - 1), last.seq);
+        let records: Arc<[Record]> = records.into();
+        let began = Instant::now();
+        let written = self.services.store.append(&self.id, expected, Arc::clone(&records)).await;
+        if let Err(error) = written {
+            return Err(self.give_up(&error).await);
+        }
+        let agent = &self.session.summary().agent;
+        self.services.metrics.committed(agent, &records, began.elapsed());
+        self.services.hub.publish(&self.id, records);
+        if let Some(summary) = summary {
+            let id = self.id.clone();
+            self.services.hub.publish_list_change(ListChange::Changed { id, summary, head });
+        }
+        Ok(())
+    }
+
+    /// Ends the session's work because the log cannot be written. The failure is published once, and not at
+    /// every attempt to open the session again, which waits until nothing of this run is at work.
+    async fn give_up(&mut self, error: &store::AppendError) -> Stop {
+        let why = error.to_string();
+        let lost_run = self.session.has_run();
+        if lost_run || self.callers.are_waiting() {
+            tracing::error!(session = %self.id, error = %why, "cannot write the log");
+            self.services.hub.publish_failure(&self.id, &why);
+        }
+        for effect in self.session.abandon() {
+            // The effects of giving up need no store.
+            let _ = Box::pin(self.carry_out(effect)).await;
+        }
+        self.callers.refuse_all(&Refused::Storage(why.clone()));
+        self.await_ending().await;
+        self.await_stopped_tools().await;
+        Stop::Storage { why, lost_run }
+    }
+
+    async fn delete(&mut self, to: ReplyId) -> Stop {
+        self.await_stopped_tools().await;
+        match self.services.store.delete_session(&self.id).await {
+            Ok(_) => {
+                self.services.hub.publish_deletion(&self.id);
+                self.callers.reply(to, Ok(Answer::Done));
+                Stop::Deleted
+            }
+            // The run is stopped already: what the log says of it has to be taken up from there.
+            Err(error) => {
+                let why = error.to_string();
+                self.callers.reply(to, Err(Refused::Storage(why.clone())));
+                Stop::Storage { why, lost_run: true }
+            }
+        }
+    }
+
+    /// Stores raw lines. They are a help, not the log: if that fails, the session goes on.
+    async fn store_raw(&mut self, lines: Vec<RawLine>, unrecognized: BTreeMap<String, u64>) {
+        let store = &self.services.store;
+        let mut stored = Ok(());
+        if !lines.is_empty() && self.services.keeps_raw {
+            let as_stored = |RawLine { at, from, to, text }| store::RawLine { at, from, to, text };
+            stored = store.add_raw(&self.id, lines.into_iter().map(as_stored).collect()).await;
+        }
+        if !unrecognized.is_empty() {
+            let summary = self.session.summary();
+            let version = summary.linked.as_ref().and_then(|it| it.version.clone());
+            let found = unrecognized.into_iter().map(|(kind, n)| Unrecognized {
+                agent: summary.agent.clone(),
+                version: version.clone().unwrap_or_default(),
+                kind,
+                n,
+            });
+            stored = stored.and(store.count_unrecognized(found.collect()).await);
+        }
+        if let Err(error) = stored {
+            tracing::warn!(session = %self.id, %error, "raw lines of a program were not kept");
+        }
+    }
+
+    /// Stores a grant. The call itself was allowed in the log already; only later ones would be asked about again.
+    async fn store_grant(&mut self, id: String, covers: String) {
+        let grant = Grant { id, covers, at: clock::now() };
+        if let Err(error) = self.services.store.add_grant(grant).await {
+            tracing::error!(session = %self.id, %error, "a grant could not be stored");
+        }
+    }
+
+    async fn remove_grant(&mut self, covers: String, to: ReplyId, answer: Answer) {
+        let removed = self.services.store.remove_grant_of(&covers).await;
+        if let Err(error) = &removed {
+            tracing::error!(session = %self.id, %error, "a grant could not be revoked");
+        }
+        let answer = removed.map(|_| answer).map_err(|error| Refused::Storage(error.to_string()));
+        self.callers.reply(to, answer);
+    }
+
+    fn run_tool(
+        &mut self,
+        run: ResponseId,
+        call_id: CallId,
+        tool_name: String,
+        arguments: String,
+        workspace: std::path::PathBuf,
+    ) {
+        let (stop, stopped) = watch::channel(false);
+        let updates = self.tools.updates();
+        let context = ToolContext {
+            session_id: self.id.clone(),
+            response_id: run.clone(),
+            call_id: call_id.clone(),
+            peers: Arc::new(self.sessions.clone()),
+            workspace,
+            private: self.services.policy.private.clone(),
+            now: clock::now(),
+            stopped: Stopped(stopped),
+            updates: updates.clone(),
+        };
+        let (services, id) = (Arc::clone(&self.services), call_id.clone());
+        let task = tokio::spawn(async move {
+            let outcome = services.tools.run(&tool_name, &arguments, context).await;
+            let _ = updates.send(ToolUpdate { call_id: id, event: ToolEvent::Done(outcome) }).await;
+        });
+        self.tools.add(run, call_id, stop, task);
+    }
+
+    /// Ends processes that calls left behind when an earlier server died.
+    fn end_processes(&mut self, calls: Vec<CallId>) {
+        for call_id in calls {
+            let processes = Processes::of(None, &Mark::of_call(&call_id));
+            self.stopped_tools.push(tokio::spawn(async move { processes.end().await }));
+        }
+    }
+
+    /// Reads the history, or first waits for MCP servers whose tools the agent may use. Meanwhile the run can be
+    /// stopped.
+    async fn prepare_history(
+        &mut self,
+        request: HistoryRequest,
+        waits_for_tools: bool,
+    ) -> Option<Input> {
+        let choice = self.services.agents.tool_choice(&self.session.summary().agent);
+        let mcp = self.services.tools.mcp();
+        let ready = choice.and_then(|it| mcp.getting_ready(|server| it.takes_any_of(server)));
+        match ready {
+            Some(ready) if waits_for_tools => {
+                self.preparing = Some(Preparing { ready, request });
+                None
+            }
+            Some(ready) => {
+                tokio::spawn(ready);
+                Some(self.read_history(request).await)
+            }
+            None => Some(self.read_history(request).await),
+        }
+    }
+
+    /// Reads a history after MCP servers have become ready.
+    pub(super) async fn read_prepared(&mut self, request: HistoryRequest) -> Result<(), Stop> {
+        let history = self.read_history(request).await;
+        self.take(history).await
+    }
+
+    async fn read_history(&mut self, request: HistoryRequest) -> Input {
+        let HistoryRequest { run, remembers } = request;
+        let agent = &self.session.summary().agent;
+        let history_scope = self.services.agents.history_scope(agent, remembers);
+        let messages = history::read(&self.services.store, &self.id, history_scope).await;
+        let result = messages.map(|messages| History { messages, tools: self.offered_tools() });
+        Input::History { run, result: result.map_err(|error| error.to_string()) }
+    }
+
+    /// Returns the tools that the agent may call now.
+    fn offered_tools(&self) -> OfferedTools {
+        let Services { agents, tools, .. } = &*self.services;
+        let agent = &self.session.summary().agent;
+        let Some(choice) = agents.tool_choice(agent) else {
+            // A program has tools of its own, and the demo agent knows ours.
+            let specs = if agents.is_program(agent) { Vec::new() } else { tools.specs() };
+            let names = specs.into_iter().map(|it| it.name.into_owned()).collect();
+            return OfferedTools { names, functions: None };
+        };
+        let functions = choice.of(tools);
+        let name = |it: &serde_json::Value| it["function"]["name"].as_str().map(str::to_owned);
+        OfferedTools {
+            names: functions.iter().filter_map(name).collect(),
+            functions: Some(functions),
+        }
+    }
+}

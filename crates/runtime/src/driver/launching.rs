@@ -1,0 +1,99 @@
+//! Launching the session's agent.
+
+use std::path::{Path, PathBuf};
+
+use backends::Launch;
+use session::{AgentInput, Input, Launched, LaunchedProgram};
+use transcript::ErrorInfo;
+
+use super::Driver;
+use crate::agents::LaunchedAgent;
+use crate::driver::from_log;
+use crate::driver::process::{Heard, Process, Start};
+use crate::passes::Pass;
+
+/// The agent's program.
+pub(super) struct RunningProgram {
+    pub(super) process: Process,
+    /// Lets the program call our tools, as long as it runs.
+    _pass: Option<Pass>,
+}
+
+impl RunningProgram {
+    pub(super) async fn next(&mut self) -> Input {
+        let heard = self.process.next().await;
+        self.as_input(heard)
+    }
+
+    pub(super) fn try_next(&mut self) -> Option<Input> {
+        let heard = self.process.try_next()?;
+        Some(self.as_input(heard))
+    }
+
+    fn as_input(&mut self, heard: Heard) -> Input {
+        Input::Agent(match heard {
+            Heard::Line(line) => AgentInput::Line(line),
+            Heard::Exited(code) => {
+                AgentInput::Exited { code, stderr: self.process.take_stderr(false) }
+            }
+        })
+    }
+}
+
+impl Driver {
+    /// Launches the agent. Also returns why a program could not resume its conversation.
+    pub(super) async fn launch(
+        &mut self,
+        workspace: PathBuf,
+    ) -> (Option<String>, Result<Launched, ErrorInfo>) {
+        let agent = self.session.summary().agent.clone();
+        let is_program = self.services.agents.is_program(&agent);
+        let pass = is_program.then(|| self.services.passes.issue(&self.id));
+        let (launch, notice) = self.launch_settings(&workspace, pass.as_ref());
+        (notice, self.launch_with(agent, launch, workspace, pass).await)
+    }
+
+    async fn launch_with(
+        &mut self,
+        agent: String,
+        launch: Launch,
+        workspace: PathBuf,
+        pass: Option<Pass>,
+    ) -> Result<Launched, ErrorInfo> {
+        let is_resumed = launch.resume.is_some();
+        match self.services.agents.launch(&agent, &launch).await? {
+            LaunchedAgent::Model(backend) => Ok(Launched { backend, program: None }),
+            LaunchedAgent::Program { backend, command, environment, idle_limit } => {
+                let start = Start { command, workspace, environment };
+                let process = Process::start(&self.services.store, start).await?;
+                self.services.pulses.add(&self.id, &process.pulse);
+                self.program = Some(RunningProgram { process, _pass: pass });
+                let idle_limit_ms = u64::try_from(idle_limit.as_millis()).unwrap_or(u64::MAX);
+                let program = Some(LaunchedProgram { idle_limit_ms, is_resumed });
+                Ok(Launched { backend, program })
+            }
+        }
+    }
+
+    /// Returns what the agent is started with, and why it cannot resume its conversation.
+    fn launch_settings(&self, workspace: &Path, pass: Option<&Pass>) -> (Launch, Option<String>) {
+        let (resume, notice) = match from_log::resume_id(self.session.summary(), workspace) {
+            Some(Err(why)) => {
+                let text = format!(
+                    "{why}, so the program starts a new one and is told what was said above."
+                );
+                (None, Some(text))
+            }
+            Some(Ok(id)) => (Some(id), None),
+            None => (None, None),
+        };
+        let launch = Launch {
+            workspace: workspace.display().to_string(),
+            resume,
+            tools: pass.map(Pass::server),
+            shipped: self.services.agents.shipped.display().to_string(),
+            private: self.services.policy.private.real_folder(),
+        };
+        (launch, notice)
+    }
+}

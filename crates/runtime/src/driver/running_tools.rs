@@ -1,0 +1,118 @@
+//! Tools that run for the open run.
+
+use std::collections::HashMap;
+
+use session::{AgentInput, Input, ReplyId, ReplyTo, ToolUpdate};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tools::ToolEvent;
+use transcript::{CallId, ResponseId};
+
+use super::callers::new_reply_id;
+
+/// Updates that may be unread before tools have to wait.
+const UPDATES: usize = 64;
+
+pub(super) struct RunningTools {
+    run: Option<ResponseId>,
+    tools: HashMap<CallId, RunningTool>,
+    sender: mpsc::Sender<tools::ToolUpdate>,
+    updates: mpsc::Receiver<tools::ToolUpdate>,
+    /// Tools that wait until their event is in the log.
+    emitting: HashMap<ReplyId, oneshot::Sender<()>>,
+}
+
+/// A tool at work. Dropping it stops it.
+struct RunningTool {
+    task: JoinHandle<()>,
+    stop: watch::Sender<bool>,
+}
+
+impl Default for RunningTools {
+    fn default() -> Self {
+        let (sender, updates) = mpsc::channel(UPDATES);
+        Self { run: None, tools: HashMap::new(), sender, updates, emitting: HashMap::new() }
+    }
+}
+
+impl RunningTools {
+    /// The channel for a new tool's updates.
+    pub(super) fn updates(&self) -> mpsc::Sender<tools::ToolUpdate> {
+        self.sender.clone()
+    }
+
+    pub(super) fn add(
+        &mut self,
+        run: ResponseId,
+        call_id: CallId,
+        stop: watch::Sender<bool>,
+        task: JoinHandle<()>,
+    ) {
+        self.run = Some(run);
+        self.tools.insert(call_id, RunningTool { task, stop });
+    }
+
+    /// Tells one tool to stop.
+    pub(super) fn stop(&self, call_id: &CallId) {
+        if let Some(tool) = self.tools.get(call_id) {
+            // It may have ended, and its outcome is on the way.
+            let _ = tool.stop.send(true);
+        }
+    }
+
+    /// Tells all tools to stop. They may take a while to leave nothing behind.
+    pub(super) fn stop_all(&mut self) -> Vec<JoinHandle<()>> {
+        let Self { tools, .. } = std::mem::take(self);
+        let stop = |RunningTool { task, stop }| {
+            let _: Result<_, watch::error::SendError<bool>> = stop.send(true);
+            task
+        };
+        tools.into_values().map(stop).collect()
+    }
+
+    /// Confirms that a tool's event is in the log. Returns whether a tool waited for this reply.
+    pub(super) fn confirm(&mut self, id: ReplyId, is_written: bool) -> bool {
+        let Some(written) = self.emitting.remove(&id) else { return false };
+        if is_written {
+            let _ = written.send(());
+        }
+        true
+    }
+
+    /// The next update of a tool.
+    pub(super) async fn next(&mut self) -> Input {
+        match self.updates.recv().await {
+            Some(update) => self.as_input(update),
+            // The sender is ours too, so the channel cannot close.
+            None => std::future::pending().await,
+        }
+    }
+
+    pub(super) fn try_next(&mut self) -> Option<Input> {
+        let update = self.updates.try_recv().ok()?;
+        Some(self.as_input(update))
+    }
+
+    fn as_input(&mut self, update: tools::ToolUpdate) -> Input {
+        let tools::ToolUpdate { call_id, event } = update;
+        let update = match event {
+            ToolEvent::Output { stream, offset, delta } => {
+                ToolUpdate::Output { stream, offset, delta }
+            }
+            ToolEvent::Retry { attempt, max_attempts, error } => {
+                ToolUpdate::Retry { attempt, max_attempts, error }
+            }
+            ToolEvent::Emit { event, written } => {
+                let id = new_reply_id();
+                self.emitting.insert(id, written);
+                ToolUpdate::Emit { event, reply: ReplyTo::new(id) }
+            }
+            ToolEvent::Done(outcome) => {
+                self.tools.remove(&call_id);
+                ToolUpdate::Done(outcome)
+            }
+        };
+        let run = self.run.clone().unwrap_or_else(|| ResponseId::new(""));
+        Input::Agent(AgentInput::Tool { run, call_id, update })
+    }
+}

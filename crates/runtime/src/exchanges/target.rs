@@ -1,0 +1,75 @@
+//! Whom a question goes to: which agent, and which of its sessions.
+
+use tools::{SessionChoice, SessionRule};
+use transcript::{ErrorCode, ErrorInfo, SessionId};
+
+use crate::clock;
+use crate::sessions::NewSession;
+use crate::sessions::Sessions;
+
+/// Where a question goes.
+pub(super) struct Target {
+    pub(super) session: SessionId,
+    /// It is to be made.
+    pub(super) is_new: bool,
+}
+
+impl Sessions {
+    /// Looks, and changes nothing.
+    pub(super) async fn find_target(
+        &self,
+        asker: &SessionId,
+        agent: &str,
+        choice: SessionChoice,
+    ) -> Result<Target, ErrorInfo> {
+        let asking = self.agent_of(asker).await.map_err(unreadable)?.unwrap_or_default();
+        self.services().agents.check(agent)?;
+        if !self.services().agents.may_message(&asking, agent) {
+            let message = format!("You may not send messages to '{agent}'. Ask another agent.");
+            return Err(ErrorInfo::new(ErrorCode::AgentForbidden, message));
+        }
+        let latest = async || {
+            self.services().store.latest_session_of(agent, asker).await.map_err(unreadable)
+        };
+        let new = || Target { session: clock::new_session_id(), is_new: true };
+        let known = |session| Target { session, is_new: false };
+        match choice {
+            SessionChoice::By(SessionRule::New) => Ok(new()),
+            SessionChoice::By(SessionRule::LatestOrNew) => {
+                Ok(latest().await?.map_or_else(new, known))
+            }
+            SessionChoice::By(SessionRule::Latest) => latest().await?.map(known).ok_or_else(|| {
+                invalid(format!("'{agent}' has no session yet. Ask with \"session\": \"new\"."))
+            }),
+            SessionChoice::This(id) if id == *asker => {
+                let message = "This is your own session. Ask with \"session\": \"new\".";
+                Err(ErrorInfo::new(ErrorCode::AgentSelf, message))
+            }
+            SessionChoice::This(id) => match self.agent_of(&id).await.map_err(unreadable)? {
+                Some(owner) if owner == agent => Ok(known(id)),
+                Some(owner) => Err(invalid(format!("The session {id} is one of '{owner}'."))),
+                None => Err(invalid(format!("There is no session {id}."))),
+            },
+        }
+    }
+
+    /// In the folder that the asker's own session names, so that both work on the same files.
+    pub(super) async fn new_session(
+        &self,
+        asker: &SessionId,
+        id: SessionId,
+        agent: &str,
+    ) -> NewSession {
+        let summary = self.services().store.summary(asker).await.ok().flatten();
+        let workspace = summary.and_then(|(summary, _)| summary.workspace().map(str::to_owned));
+        NewSession { id, agent: agent.to_owned(), title: None, workspace }
+    }
+}
+
+fn invalid(message: String) -> ErrorInfo {
+    ErrorInfo::new(ErrorCode::InvalidArguments, message)
+}
+
+pub(super) fn unreadable(error: store::Error) -> ErrorInfo {
+    ErrorInfo::new(ErrorCode::Storage, format!("The log cannot be read: {error}"))
+}

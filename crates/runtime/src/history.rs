@@ -1,0 +1,99 @@
+//! The part of a conversation that an agent gets with a message, made from the log.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+
+use formats::openai::{self, Files, Reader};
+use serde_json::Value;
+use store::Store;
+use transcript::{Attachment, Record, SessionId, Transcript};
+
+use crate::draw_pool::in_place;
+
+/// Extent of the history that an agent needs.
+pub(crate) enum HistoryScope {
+    /// Starts at the last user message. The cost does not depend on the length of the session.
+    LastMessage {
+        with_files: bool,
+    },
+    /// The whole conversation as one text, for an agent that has not been part of it.
+    Anew,
+    Everything {
+        agent: String,
+        model: Option<String>,
+        system: Option<String>,
+        sees: bool,
+    },
+}
+
+/// Returns the history for an agent, from the current log.
+pub(crate) async fn read(
+    store: &Store,
+    session: &SessionId,
+    history_scope: HistoryScope,
+) -> Result<Vec<Value>, store::Error> {
+    let is_short = matches!(history_scope, HistoryScope::LastMessage { .. });
+    let records = store.history(session, is_short).await?;
+    let transcript = in_place(|| {
+        let records: Vec<Record> = records.iter().map(store::Stored::record).collect();
+        let mut transcript = Transcript::whole();
+        transcript.extend(&records);
+        transcript
+    });
+    let (without_files, needed) = in_place(|| messages_without_files(&transcript, &history_scope));
+    if needed.is_empty() {
+        return Ok(without_files);
+    }
+    let mut files = HashMap::new();
+    for hash in needed {
+        // An unreadable file is no reason to fail the run.
+        let bytes = store.blob(&hash).await.ok().flatten();
+        files.extend(bytes.map(|bytes| (hash, bytes)));
+    }
+    let read = |file: &Attachment| files.get(&file.blob).cloned();
+    Ok(in_place(|| messages(&transcript, &history_scope, &read)))
+}
+
+/// Returns the messages without file contents, and the hashes of the files that they need.
+fn messages_without_files(
+    transcript: &Transcript,
+    history_scope: &HistoryScope,
+) -> (Vec<Value>, BTreeSet<String>) {
+    let needed = RefCell::new(BTreeSet::new());
+    let note = |file: &Attachment| {
+        needed.borrow_mut().insert(file.blob.clone());
+        None
+    };
+    let messages = messages(transcript, history_scope, &note);
+    (messages, needed.into_inner())
+}
+
+type ReadFile<'a> = &'a dyn Fn(&Attachment) -> Option<Vec<u8>>;
+
+fn messages(
+    transcript: &Transcript,
+    history_scope: &HistoryScope,
+    read: ReadFile<'_>,
+) -> Vec<Value> {
+    let conversation = |files| {
+        openai::conversation(transcript, &Reader { agent: "", model: None, system: None, files })
+    };
+    match history_scope {
+        HistoryScope::LastMessage { with_files: true } => {
+            conversation(Files::GoAlong { sees: true, read })
+        }
+        HistoryScope::LastMessage { with_files: false } => conversation(Files::LeftOut),
+        HistoryScope::Anew => {
+            openai::history_in_one_message(&conversation(Files::GoAlong { sees: true, read }))
+        }
+        HistoryScope::Everything { agent, model, system, sees } => {
+            let reader = Reader {
+                agent,
+                model: model.as_deref(),
+                system: system.as_deref(),
+                files: Files::GoAlong { sees: *sees, read },
+            };
+            openai::history(transcript, &reader)
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Imports files as sessions: Callboard's own logs, conversations in foreign formats (`whole.rs`)
+//! and conversations that programs keep on disk.
+//!
+//! The session of a program's conversation is named after the program and the conversation. Whole
+//! turns are imported and identified by their ids, so turns that are already present are not added
+//! again. If the conversation was continued in Callboard, the log knows more than the file, and
+//! nothing is added.
+
+mod apart;
+mod format;
+mod untrusted;
+mod whole;
+
+use std::collections::HashSet;
+
+use backends::ProgramKind;
+use backends::import::{Imported, Kept, SideFile, Tail, read};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use session::Addition;
+use store::{AppendError, ReadRange, Store};
+use transcript::{Attachment, Event, Record, ResponseId, Seq, SessionId};
+
+pub use self::apart::{OBJECTS_MAX, apart, has_too_many_objects};
+pub use self::format::{ImportFormat, Kind};
+use self::untrusted::strip_all;
+pub use self::whole::{
+    NotImported, Whole, Wishes, attach, files_of, from_document, from_log, with_summary,
+};
+use crate::agents::Agents;
+use crate::clock;
+use crate::draw_pool::in_place;
+
+const PAGE: usize = 1000;
+
+/// A conversation as a program stored it.
+#[derive(Debug)]
+pub struct Conversation {
+    pub kind: ProgramKind,
+    pub text: String,
+    pub side_files: Vec<SideFile>,
+    /// Whether the file is complete, so that an unfinished turn counts as interrupted.
+    pub is_final: bool,
+}
+
+impl Conversation {
+    /// Reads the turns. `agent` is the agent that continues the conversation.
+    pub fn read(&self, agent: &str) -> Option<Imported> {
+        let Self { kind, text, side_files, is_final } = self;
+        let tail = if *is_final { Tail::Close } else { Tail::LeaveOut };
+        read(&Kept { kind: *kind, text, side_files, agent }, tail)
+    }
+}
+
+/// The action that an import of a conversation requires.
+#[derive(Debug)]
+pub enum Plan {
+    /// Add turns to the session, or create it if its head is zero.
+    Add(NewTurns),
+    /// The session contains all turns already.
+    Nothing { session: SessionId },
+    /// The session was started or continued in Callboard.
+    GoesOnHere { session: SessionId },
+}
+
+#[derive(Debug)]
+/// Imported turns that a session does not have yet.
+pub struct NewTurns {
+    pub session: SessionId,
+    pub turns: usize,
+    pub addition: Addition,
+}
+
+/// Returns `None` if the text does not identify its conversation, or contains no message yet.
+pub async fn plan(
+    store: &Store,
+    agents: &Agents,
+    conversation: &Conversation,
+    name: Option<SessionId>,
+) -> Result<Option<Plan>, store::Error> {
+    let kind = conversation.kind;
+    let agent = agents.of_kind(kind).unwrap_or(kind.word());
+    let Some(imported) = in_place(|| conversation.read(agent)) else { return Ok(None) };
+    let session = match name {
+        Some(name) => Some(name),
+        None => linked_session(store, &imported.conversation)
+            .await?
+            .or_else(|| session_of(kind, &imported.conversation)),
+    };
+    let Some(session) = session.filter(|_| !imported.turns.is_empty()) else { return Ok(None) };
+    let (known, head) = runs(store, &session).await?;
+    let ids = imported.turns.iter().map(|it| &it.id).chain(&imported.left_out);
+    let ids: HashSet<&ResponseId> = ids.collect();
+    if known.iter().any(|it| !ids.contains(it)) {
+        return Ok(Some(Plan::GoesOnHere { session }));
+    }
+    Ok(Some(addition(session, head, agent, imported, &known)))
+}
+
+fn addition(
+    session: SessionId,
+    head: Seq,
+    agent: &str,
+    imported: Imported,
+    known: &HashSet<ResponseId>,
+) -> Plan {
+    let Imported { turns, cwd, .. } = imported;
+    let mut new: Vec<_> = turns.into_iter().filter(|it| !known.contains(&it.id)).collect();
+    let turns = new.len();
+    let Some(first) = new.iter().flat_map(|it| &it.entries).next() else {
+        return Plan::Nothing { session };
+    };
+    let mut records = Vec::new();
+    let mut add = |at, run, event| {
+        let seq = Seq(head.0 + records.len() as u64 + 1);
+        records.push(Record::new(seq, at, session.clone(), run, event));
+    };
+    if head == Seq(0) {
+        let created = Event::SessionCreated {
+            agent: agent.to_owned(),
+            workspace: cwd,
+            workspace_confirmed: false,
+            title: None,
+        };
+        add(first.at, None, created);
+    }
+    for entry in new.iter_mut().flat_map(|it| std::mem::take(&mut it.entries)) {
+        add(entry.at, entry.response_id, entry.event);
+    }
+    strip_all(&mut records);
+    let addition = Addition { head, records: records.into() };
+    Plan::Add(NewTurns { session, turns, addition })
+}
+
+impl NewTurns {
+    /// Stores the pictures of messages as blobs, so that the messages refer to them like any
+    /// others.
+    pub async fn with_pictures_kept(mut self, store: &Store) -> Result<Self, AppendError> {
+        let mut records = self.addition.records.to_vec();
+        for record in &mut records {
+            let Event::UserMessage { attachments, .. } = &mut record.event else { continue };
+            for attachment in std::mem::take(attachments) {
+                // A message is kept even if its picture cannot be read.
+                let Some(picture) = held(&attachment.blob) else { continue };
+                let size = picture.len() as u64;
+                let blob = store.put_blob(picture, clock::now()).await?;
+                attachments.push(Attachment { blob, size, ..attachment });
+            }
+        }
+        self.addition.records = records.into();
+        Ok(self)
+    }
+}
+
+/// Returns the content of a Base64 `data:` URL.
+fn held(address: &str) -> Option<Vec<u8>> {
+    let (_, data) = address.strip_prefix("data:")?.split_once(";base64,")?;
+    BASE64_STANDARD.decode(data).ok()
+}
+
+/// Returns the session id for a conversation, if the program's id is a valid part of one.
+fn session_of(kind: ProgramKind, conversation: &str) -> Option<SessionId> {
+    SessionId::parse(&format!("{}-{conversation}", kind.word()))
+}
+
+/// Returns the session that is linked to this conversation of a program, whatever its id is.
+async fn linked_session(
+    store: &Store,
+    conversation: &str,
+) -> Result<Option<SessionId>, store::Error> {
+    let mut before = None;
+    loop {
+        let page = store.sessions(None, PAGE, before).await?;
+        let Some((id, summary, _)) = page.last() else { return Ok(None) };
+        before = Some((summary.updated_at, id.clone()));
+        let is_it = |(_, summary, _): &store::Listed| {
+            summary.linked.as_ref().is_some_and(|it| it.cli_session_id == conversation)
+        };
+        if let Some((id, ..)) = page.into_iter().find(is_it) {
+            return Ok(Some(id));
+        }
+    }
+}
+
+/// Returns the runs of a session, and its head.
+async fn runs(
+    store: &Store,
+    session: &SessionId,
+) -> Result<(HashSet<ResponseId>, Seq), store::Error> {
+    let (mut runs, mut after) = (HashSet::new(), Seq(0));
+    loop {
+        let range = ReadRange { after, up_to: None, limit: PAGE, deltas: false };
+        let page = store.read(session, range).await?;
+        let Some(last) = page.records.last() else { return Ok((runs, page.head)) };
+        after = last.seq;
+        for record in page.records.iter().map(store::Stored::record) {
+            if let Event::RunStart { .. } = record.event {
+                runs.extend(record.response_id);
+            }
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Sessions that are imported completely or not at all: Callboard's own logs, and conversations in
+//! foreign formats.
+//!
+//! An import has no side effects: open runs are closed, queued messages are held, and
+//! session-scoped permissions are not imported.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use backends::arguments_summary;
+use formats::import::{Entry, Format, Setting};
+use formats::incoming::File;
+use store::{AppendError, Store};
+use transcript::{Attachment, Event, Level, Millis, Record, Seq, SessionId, quiesce};
+
+use super::untrusted::strip_all;
+use crate::agents::Agents;
+use crate::{clock, data_url};
+use session::Refused;
+
+/// A session to be created by an import.
+#[derive(Debug)]
+pub struct Whole {
+    pub session: SessionId,
+    pub records: Arc<[Record]>,
+    pub turns: usize,
+    /// Whether the id is derived from the content, so that an existing session of that id is the
+    /// same one.
+    pub is_named_by_content: bool,
+}
+
+/// Values that replace those of the file.
+#[derive(Debug, Clone, Default)]
+pub struct Wishes {
+    pub id: Option<SessionId>,
+    pub agent: Option<String>,
+    pub title: Option<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum NotImported {
+    /// Error and its position in the file.
+    #[error("{0}")]
+    Bad(String),
+    #[error("{0}")]
+    Refused(Refused),
+}
+
+impl From<AppendError> for NotImported {
+    fn from(error: AppendError) -> Self {
+        Self::Refused(Refused::Storage(error.to_string()))
+    }
+}
+
+impl From<store::Error> for NotImported {
+    fn from(error: store::Error) -> Self {
+        Self::Refused(Refused::Storage(error.to_string()))
+    }
+}
+
+pub fn from_log(agents: &Agents, text: &str, wishes: Wishes) -> Result<Whole, NotImported> {
+    let Wishes { id, agent, title } = wishes;
+    let mut records = read_log(text, id.as_ref())?;
+    let Some(first) = records.first() else {
+        return Err(NotImported::Bad("the file has no record".to_owned()));
+    };
+    let session = first.session_id.clone();
+    if agent.is_some() || title.is_some() {
+        if let Some(agent) = &agent {
+            check_agent(agents, agent)?;
+        }
+        let event = Event::SessionUpdated {
+            agent,
+            workspace: None,
+            workspace_confirmed: false,
+            title,
+            archived: None,
+        };
+        add(&mut records, event);
+    }
+    Ok(at_rest(session, records, false))
+}
+
+pub async fn from_document(
+    store: &Store,
+    agents: &Agents,
+    format: &Format,
+    text: &str,
+    wishes: Wishes,
+) -> Result<Whole, NotImported> {
+    let document = format.parse(text).map_err(|why| NotImported::Bad(why.to_string()))?;
+    let agent = wishes.agent.or_else(|| agents.default_id().map(str::to_owned));
+    let agent = agent.ok_or_else(|| NotImported::Bad("no agent is configured".to_owned()))?;
+    check_agent(agents, &agent)?;
+    let is_named_by_content = wishes.id.is_none();
+    let session = wishes.id.unwrap_or_else(|| named_by_content(format, text));
+    let title = wishes.title.or_else(|| document.title.clone());
+    let beginning = Beginning { session: session.clone(), agent, title };
+    let records = retold(store, &beginning, |setting| document.entries(setting)).await?;
+    Ok(at_rest(session, records, is_named_by_content))
+}
+
+fn named_by_content(format: &Format, text: &str) -> SessionId {
+    let hash = blake3::hash(text.as_bytes()).to_hex();
+    SessionId::new(format!("{}-{}", format.word, &hash[..16]))
+}
+
+fn check_agent(agents: &Agents, name: &str) -> Result<(), NotImported> {
+    match agents.knows(name) {
+        true => Ok(()),
+        false => {
+            let (name, known) = (name.to_owned(), agents.names().join(", "));
+            Err(NotImported::Refused(Refused::NoAgent { name, known }))
+        }
+    }
+}
+
+fn at_rest(session: SessionId, mut records: Vec<Record>, is_named_by_content: bool) -> Whole {
+    strip_all(&mut records);
+    let begins_run = |it: &&Record| matches!(it.event, Event::RunStart { .. });
+    let turns = records.iter().filter(begins_run).count();
+    let rest = quiesce(&records);
+    if !rest.is_empty() {
+        records.extend(rest);
+        let text = "This was imported while something was going on or waiting. It has been ended or \
+                    held here, and nothing starts until you say something.";
+        add(&mut records, Event::Notice { level: Level::Info, text: text.to_owned() });
+    }
+    Whole { session, records: records.into(), turns, is_named_by_content }
+}
+
+/// Adds an event with the time and the session of the last record.
+fn add(records: &mut Vec<Record>, event: Event) {
+    let Some(Record { seq, at, session_id, .. }) = records.last() else { return };
+    let record = Record::new(seq.next(), *at, session_id.clone(), None, event);
+    records.push(record);
+}
+
+/// Reads a log. Record numbers must be 1, 2, 3, ... without a gap.
+fn read_log(text: &str, name: Option<&SessionId>) -> Result<Vec<Record>, NotImported> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let mut records: Vec<Record> = Vec::new();
+    for (at, line) in lines {
+        let broken = |why: String| NotImported::Bad(format!("line {}: {why}", at + 1));
+        let mut record = Record::from_json(line).map_err(|it| broken(it.to_string()))?;
+        if record.seq.0 != records.len() as u64 + 1 {
+            return Err(broken(format!("record {} does not follow {}", record.seq, records.len())));
+        }
+        if SessionId::parse(record.session_id.as_str()).is_none() {
+            return Err(broken(format!("{:?} is no session id", record.session_id.as_str())));
+        }
+        if records.is_empty() && !matches!(record.event, Event::SessionCreated { .. }) {
+            return Err(broken("a log begins with session_created".to_owned()));
+        }
+        if let Some(name) = name {
+            record.session_id = name.clone();
+        } else if records.first().is_some_and(|first| first.session_id != record.session_id) {
+            return Err(broken("the record is of another session".to_owned()));
+        }
+        records.push(record);
+    }
+    Ok(records)
+}
+
+/// The session that an imported foreign conversation becomes.
+pub(super) struct Beginning {
+    pub session: SessionId,
+    pub agent: String,
+    pub title: Option<String>,
+}
+
+/// Returns the records of such a session; files in its messages are stored.
+pub(super) async fn retold(
+    store: &Store,
+    beginning: &Beginning,
+    read: impl Fn(&Setting<'_>) -> Vec<Entry>,
+) -> Result<Vec<Record>, NotImported> {
+    let Beginning { session, agent, title } = beginning;
+    let now = clock::now();
+    let mut kept = HashMap::new();
+    for file in files_of(&read, now) {
+        match attach(store, &file).await {
+            Ok(attachment) => drop(kept.insert(file.url, attachment)),
+            // A message is kept even if its file cannot be stored.
+            Err(NotImported::Bad(_)) => (),
+            Err(refused @ NotImported::Refused(_)) => return Err(refused),
+        }
+    }
+    let attach = |file: &File| kept.get(&file.url).cloned();
+    let entries = read(&Setting { agent, now, attach: &attach });
+    let at = entries.first().map_or(now, |it| it.at);
+    let event = Event::SessionCreated {
+        agent: agent.clone(),
+        workspace: None,
+        workspace_confirmed: false,
+        title: title.clone(),
+    };
+    let created = Entry { at, response_id: None, event };
+    let entries = [created].into_iter().chain(entries);
+    let records = entries.zip(1..).map(|(entry, seq)| {
+        let Entry { at, response_id, event } = with_summary(entry);
+        Record::new(Seq(seq), at, session.clone(), response_id, event)
+    });
+    Ok(records.collect())
+}
+
+/// Returns the files that messages name, found by a first reading without attachments.
+pub fn files_of(read: impl Fn(&Setting<'_>) -> Vec<Entry>, now: Millis) -> Vec<File> {
+    let found: RefCell<Vec<File>> = RefCell::default();
+    let collect = |file: &File| -> Option<Attachment> {
+        found.borrow_mut().push(file.clone());
+        None
+    };
+    read(&Setting { agent: "", now, attach: &collect });
+    found.into_inner()
+}
+
+/// Adds a summary of arguments if the file has none.
+pub fn with_summary(mut entry: Entry) -> Entry {
+    if let Event::ToolArgumentsDone { arguments, summary, .. } = &mut entry.event
+        && summary.trim().is_empty()
+        && !arguments.is_empty()
+    {
+        *summary = arguments_summary(arguments);
+    }
+    entry
+}
+
+const BLOBS: &str = "/api/blobs/";
+
+/// Stores a file of a message, unless it refers to a stored one.
+pub async fn attach(store: &Store, file: &File) -> Result<Attachment, NotImported> {
+    let File { media_type, url, .. } = file;
+    let (blob, size) = match (data_url::read(url), url.split_once(BLOBS)) {
+        (Some(bytes), _) => {
+            let bytes = bytes
+                .map_err(|why| NotImported::Bad(format!("a file's `url` is no base64: {why}")))?;
+            let size = bytes.len() as u64;
+            (store.put_blob(bytes, clock::now()).await?, size)
+        }
+        (None, Some((_, hash))) => {
+            let (blob, wanted) = (hash.to_owned(), hash.to_owned());
+            let found = store.blob(&wanted).await?;
+            let missing = || NotImported::Bad(format!("there is no file {hash:?}"));
+            (blob, found.ok_or_else(missing)?.len() as u64)
+        }
+        (None, None) => {
+            let why = "files are sent along, with a `url` that begins with \"data:\", or put to \
+                       /api/blobs first; Callboard fetches none";
+            return Err(NotImported::Bad(why.to_owned()));
+        }
+    };
+    let name = file.name_here().to_owned();
+    Ok(Attachment { blob, name, media_type: media_type.clone(), size })
+}

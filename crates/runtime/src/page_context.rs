@@ -1,0 +1,35 @@
+//! Facts that the page of a session shows and its log does not contain.
+
+use std::sync::Arc;
+
+use render::{Bodies, View};
+use transcript::{SessionId, SessionState, Summary, Transcript};
+
+use crate::agents::Agents;
+use crate::pulse::Pulses;
+
+/// The configuration and the running programs, as far as a page shows them.
+pub struct PageContext {
+    pub agents: Arc<Agents>,
+    pub pulses: Arc<Pulses>,
+    /// Whether the lines of programs are kept beside the log.
+    pub keeps_raw: bool,
+}
+
+impl PageContext {
+    /// Returns how a session is drawn, on every page.
+    pub fn view_of(&self, id: &SessionId, Summary { agent, .. }: &Summary) -> View {
+        let folder = self.agents.workspace(agent);
+        View::new(id.clone(), Bodies::Cut)
+            .with_folder(folder.to_str())
+            .with_raw(self.keeps_raw && self.agents.is_program(agent))
+    }
+
+    /// Returns the activity of the session's program while a run is open.
+    pub fn pulse_of(&self, id: &SessionId, transcript: &Transcript) -> Option<render::Pulse> {
+        let state = transcript.summary.state();
+        let is_at_work = matches!(state, SessionState::Running | SessionState::Waiting);
+        let pulse = self.pulses.of(id).filter(|_| is_at_work)?;
+        Some(render::Pulse { pid: pulse.pid(), heard_at: pulse.heard_at() })
+    }
+}

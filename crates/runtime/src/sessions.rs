@@ -1,0 +1,290 @@
+//! Active sessions: one driver task for each, found or started by name.
+//!
+//! A session's driver is its only writer. It starts with the first command for the session, and ends when the
+//! session has been idle for a while; what it knows is in the log.
+
+mod pending_deletion;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use backends::ToolOutcome;
+use session::{
+    AgentFacts, AnswerType, Command, Limits, NewMessage, Receipt, Refused, RelayedCall, ReplyTo,
+    Settings,
+};
+use store::{AppendError, Store};
+use tokio::sync::{mpsc, oneshot};
+use tools::policy::{Policy, grant_id};
+use tools::{ToolSpec, Tools, failed, tool_error};
+use transcript::{Event, Record, Seq, SessionId, Summary};
+
+use self::pending_deletion::PendingDeletions;
+use crate::agents::{Agent, Agents};
+use crate::clock;
+use crate::driver::{self, Envelope, HttpClient, new_reply_id};
+use crate::exchanges::{ExchangeLimits, WaitGraph};
+use crate::hub::{Hub, ListChange};
+use crate::metrics::Metrics;
+use crate::passes::Passes;
+use crate::pulse::Pulses;
+
+/// Commands that may wait for one session before senders have to wait.
+const INBOX: usize = 64;
+
+/// The parts of a server that sessions work with.
+pub struct Services {
+    pub store: Store,
+    pub hub: Arc<Hub>,
+    pub agents: Arc<Agents>,
+    pub tools: Arc<Tools>,
+    pub policy: Arc<Policy>,
+    pub exchange_limits: ExchangeLimits,
+    pub metrics: Arc<Metrics>,
+    pub passes: Arc<Passes>,
+    pub pulses: Arc<Pulses>,
+    /// Whether the lines of programs are kept beside the log.
+    pub keeps_raw: bool,
+}
+
+/// A session to create.
+#[derive(Debug, Clone)]
+pub struct NewSession {
+    pub id: SessionId,
+    pub agent: String,
+    pub title: Option<String>,
+    /// Workspace that a person chose.
+    pub workspace: Option<String>,
+}
+
+/// All active sessions.
+#[derive(Clone)]
+pub struct Sessions {
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// State that all clones of [`Sessions`] share.
+pub(crate) struct Inner {
+    pub(crate) services: Arc<Services>,
+    /// What the machines know of the configuration.
+    pub(crate) settings: Arc<Settings>,
+    /// For the requests of agents.
+    pub(crate) http: HttpClient,
+    pub(crate) wait_graph: WaitGraph,
+    pending_deletions: PendingDeletions,
+    active: Mutex<Active>,
+}
+
+#[derive(Default)]
+struct Active {
+    inboxes: HashMap<SessionId, mpsc::Sender<Envelope>>,
+    /// The server is stopping: no driver starts any more.
+    stopping: bool,
+}
+
+impl Sessions {
+    pub fn new(services: Services) -> Self {
+        let inner = Inner {
+            settings: Arc::new(session_settings(&services)),
+            services: Arc::new(services),
+            http: HttpClient::default(),
+            wait_graph: WaitGraph::default(),
+            pending_deletions: PendingDeletions::default(),
+            active: Mutex::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    pub(crate) fn services(&self) -> &Services {
+        &self.inner.services
+    }
+
+    /// Returns whether the session is about to be deleted, so that nobody can use it.
+    pub fn is_pending_deletion(&self, session: &SessionId) -> bool {
+        self.inner.pending_deletions.contains(session)
+    }
+
+    /// Brings back what a stop or a crash left undone: open runs are closed, queues go on.
+    pub async fn recover(&self) -> Result<usize, store::Error> {
+        let sessions = self.services().store.needing_attention().await?;
+        for (session, ..) in &sessions {
+            self.inbox(session);
+        }
+        Ok(sessions.len())
+    }
+
+    /// Returns the tools that programs may call.
+    pub fn program_tools(&self) -> impl Iterator<Item = ToolSpec> {
+        self.services().tools.for_programs()
+    }
+
+    pub async fn agent_of(&self, session: &SessionId) -> Result<Option<String>, store::Error> {
+        Ok(self.services().store.summary(session).await?.map(|(summary, _)| summary.agent))
+    }
+
+    /// Agents that are answering now, in any session but this.
+    pub(crate) async fn busy_agents(
+        &self,
+        except: &SessionId,
+    ) -> Result<HashSet<String>, store::Error> {
+        let active = self.services().store.needing_attention().await?.into_iter();
+        let busy = active.filter(|(id, summary, _)| summary.open_run.is_some() && id != except);
+        Ok(busy.map(|(_, summary, _)| summary.agent).collect())
+    }
+
+    /// Gives a session a command and waits for its reply.
+    pub async fn ask<T: AnswerType>(
+        &self,
+        session: &SessionId,
+        command: impl FnOnce(ReplyTo<T>) -> Command,
+    ) -> Result<T, Refused> {
+        if self.is_pending_deletion(session) {
+            return Err(Refused::PendingDeletion);
+        }
+        let (reply, answer) = oneshot::channel();
+        let inbox = self.inbox(session).ok_or(Refused::Stopping)?;
+        let command = command(ReplyTo::new(new_reply_id()));
+        inbox.send(Envelope { command, reply }).await.map_err(|_| Refused::Stopping)?;
+        let answer = answer.await.map_err(|_| Refused::Stopping)??;
+        // Every command replies with the type that its handle names.
+        T::from_answer(answer).ok_or(Refused::Stopping)
+    }
+
+    /// Creates a session. Its first record is the only one that its driver does not write; if two callers create
+    /// it at the same time, the log accepts one.
+    pub async fn create(&self, session: NewSession) -> Result<(), Refused> {
+        let NewSession { id, agent, title, workspace } = session;
+        if !self.services().agents.knows(&agent) {
+            let known = self.services().agents.names().join(", ");
+            return Err(Refused::NoAgent { name: agent, known });
+        }
+        let workspace_confirmed = workspace.is_some();
+        let event = Event::SessionCreated { agent, workspace, workspace_confirmed, title };
+        let record = Record::new(Seq(1), clock::now(), id.clone(), None, event);
+        let mut summary = Summary::default();
+        summary.apply(&record);
+        let records: Arc<[Record]> = [record].into();
+        let written = self.services().store.append(&id, Seq(0), Arc::clone(&records)).await;
+        written.map_err(|error| match error {
+            AppendError::Conflict { .. } => Refused::Exists,
+            error => Refused::Storage(error.to_string()),
+        })?;
+        self.services().hub.publish(&id, records);
+        self.services().hub.publish_list_change(ListChange::Changed {
+            id,
+            summary: Box::new(summary),
+            head: Seq(1),
+        });
+        Ok(())
+    }
+
+    pub async fn send(&self, session: &SessionId, message: NewMessage) -> Result<Receipt, Refused> {
+        self.ask(session, |reply| Command::Send { message, reply }).await
+    }
+
+    /// Runs one of our tools for the session's program. Dropping the future gives the call up.
+    pub async fn call_tool(&self, session: &SessionId, call: RelayedCall) -> ToolOutcome {
+        let outcome = self.ask(session, |reply| Command::CallTool { call, reply }).await;
+        outcome.unwrap_or_else(|refused| {
+            failed(tool_error(format!("The tool could not be called: {refused}.")))
+        })
+    }
+
+    /// Revokes a grant of the session by its name in the API.
+    pub async fn revoke_grant(
+        &self,
+        session: &SessionId,
+        id: String,
+        by: String,
+    ) -> Result<(), Refused> {
+        if self.is_pending_deletion(session) {
+            return Err(Refused::PendingDeletion);
+        }
+        let found = self.services().store.summary(session).await;
+        let found = found.map_err(|error| Refused::Storage(error.to_string()))?;
+        let (summary, _) = found.ok_or(Refused::NoSession)?;
+        match summary.granted.into_keys().find(|it| grant_id(it) == id) {
+            Some(covers) => {
+                self.ask(session, |reply| Command::RevokeGrant { id, covers, by, reply }).await
+            }
+            None => Err(Refused::NoGrant(id)),
+        }
+    }
+
+    /// Ends all runs in good order and waits until every session has logged that.
+    pub async fn stop(&self) {
+        let inboxes: Vec<_> = {
+            let mut active = self.active();
+            active.stopping = true;
+            active.inboxes.values().cloned().collect()
+        };
+        let mut stopped = Vec::new();
+        for inbox in inboxes {
+            let (reply, answer) = oneshot::channel();
+            let command = Command::Stop { reply: ReplyTo::new(new_reply_id()) };
+            if inbox.send(Envelope { command, reply }).await.is_ok() {
+                stopped.push(answer);
+            }
+        }
+        for answer in stopped {
+            let _ = answer.await;
+        }
+    }
+
+    /// Returns the inbox of a session's driver, which is started if it does not run.
+    fn inbox(&self, session: &SessionId) -> Option<mpsc::Sender<Envelope>> {
+        let mut active = self.active();
+        // A driver that panicked does not run either.
+        if let Some(inbox) = active.inboxes.get(session).filter(|it| !it.is_closed()) {
+            return Some(inbox.clone());
+        }
+        if active.stopping {
+            return None;
+        }
+        let (inbox, commands) = mpsc::channel(INBOX);
+        if active.inboxes.insert(session.clone(), inbox.clone()).is_none() {
+            self.services().metrics.sessions_active.inc();
+        }
+        tokio::spawn(driver::run(session.clone(), self.clone(), commands));
+        Some(inbox)
+    }
+
+    /// Removes the inbox of an idle driver, unless somebody is about to send to it.
+    pub(crate) fn release(&self, session: &SessionId, commands: &mpsc::Receiver<Envelope>) -> bool {
+        let mut active = self.active();
+        // Senders clone the inbox under this lock, so only our own is left.
+        let unwanted = commands.is_empty() && commands.sender_strong_count() <= 1;
+        if unwanted {
+            active.inboxes.remove(session);
+            self.services().metrics.sessions_active.dec();
+        }
+        unwanted
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.active().stopping
+    }
+
+    fn active(&self) -> MutexGuard<'_, Active> {
+        self.inner.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns what the machine of a session knows of the configuration.
+fn session_settings(services: &Services) -> Settings {
+    let Services { agents, tools, policy, exchange_limits: exchanges, .. } = services;
+    let limits = Limits {
+        approval_timeout_ms: policy.timeout_ms,
+        calls_per_minute: tools.settings().per_minute,
+        exchange_depth: exchanges.depth,
+        exchanges_per_run: exchanges.per_run,
+        queued_exchanges: exchanges.queued,
+    };
+    let facts = |agent: &Agent| AgentFacts {
+        model: agent.model().map(str::to_owned),
+        is_program: agents.is_program(&agent.id),
+        workspace: agent.workspace.clone(),
+    };
+    let agents = agents.agents.iter().map(|it| (it.id.clone(), facts(it))).collect();
+    Settings { agents, limits }
+}

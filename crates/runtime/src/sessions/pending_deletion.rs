@@ -1,0 +1,71 @@
+//! Pending deletions: the time in which a deletion can be undone, from any page. Until then nobody can use the
+//! session.
+//!
+//! They are not in the log: a server that ends meanwhile has deleted nothing.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::task::AbortHandle;
+use transcript::SessionId;
+
+use super::Sessions;
+use crate::hub::ListChange;
+use session::{Command, Refused};
+
+#[derive(Default)]
+pub(crate) struct PendingDeletions {
+    /// Tasks that will delete the sessions. Locked for a look-up, never across an await.
+    waiting: Mutex<HashMap<SessionId, AbortHandle>>,
+}
+
+impl PendingDeletions {
+    pub(crate) fn contains(&self, session: &SessionId) -> bool {
+        self.waiting().contains_key(session)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<SessionId, AbortHandle>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sessions {
+    /// Stops the agent immediately, and deletes the session when the time is over.
+    pub async fn delete_after(&self, session: &SessionId, time: Duration) -> Result<(), Refused> {
+        let by = "user".to_owned();
+        self.ask(session, |reply| Command::Cancel { by, unless_asking: false, reply }).await?;
+        let (sessions, id) = (self.clone(), session.clone());
+        let deletion = tokio::spawn(async move {
+            tokio::time::sleep(time).await;
+            sessions.inner.pending_deletions.waiting().remove(&id);
+            if let Err(error) = sessions.ask(&id, |reply| Command::Delete { reply }).await {
+                tracing::error!(session = %id, %error, "a session could not be deleted");
+                sessions.publish_line(&id).await;
+            }
+        });
+        let pending = &self.inner.pending_deletions;
+        let before = pending.waiting().insert(session.clone(), deletion.abort_handle());
+        before.inspect(AbortHandle::abort);
+        self.publish_line(session).await;
+        Ok(())
+    }
+
+    /// Undoes a pending deletion. Returns false if there is none.
+    pub async fn restore(&self, session: &SessionId) -> bool {
+        let deletion = self.inner.pending_deletions.waiting().remove(session);
+        let is_pending = deletion.inspect(AbortHandle::abort).is_some();
+        if is_pending {
+            self.publish_line(session).await;
+        }
+        is_pending
+    }
+
+    /// Publishes the session's line in the list, which has changed without a record.
+    async fn publish_line(&self, session: &SessionId) {
+        if let Ok(Some((summary, head))) = self.services().store.summary(session).await {
+            let (id, summary) = (session.clone(), Box::new(summary));
+            self.services().hub.publish_list_change(ListChange::Changed { id, summary, head });
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! Live pages: one task for each session with open pages renders its patches once for all of them.
+//!
+//! The task reads committed records, never the session's own task, and renders at most thirty times
+//! a second, or twenty if more arrives than anybody can read. A page that joins gets the changes
+//! since it was rendered. A page that is too old or fell behind has to reload. The task ends some
+//! time after the last page has disconnected.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use render::{Live, Op, Pulse};
+use store::{ReadRange, Store, Stored};
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+use transcript::{Message, Record, ResponseId, Seq, SessionId, SessionState, Transcript};
+
+use crate::draw_pool::{DrawPool, in_place};
+use crate::hub::{Commit, Hub, SessionEvent};
+use crate::page_context::PageContext;
+use crate::window;
+
+/// Minimum time between two frames. The cost of a patch in the browser (layout and paint) hardly
+/// depends on its size, and thirty frames a second look as smooth as sixty.
+const FRAME: Duration = Duration::from_millis(33);
+/// Number of records in a frame after which the next frame may wait longer: more than anybody
+/// reads.
+const READABLE: usize = 6;
+const LONG_FRAME: Duration = Duration::from_millis(50);
+/// Interval of checks for signs of life of a program.
+const PULSE_INTERVAL: Duration = Duration::from_secs(1);
+/// Number of messages kept in memory for a view with open pages.
+const MESSAGES_KEPT: usize = 8 * render::WINDOW;
+/// Time that a view without pages is kept.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Number of patches that a page may be behind before it has to reload.
+const PATCHES_KEPT: usize = 256;
+const READ_AT_ONCE: usize = 1000;
+/// Number of records from which a patch is rendered with `block_in_place`.
+const LARGE_PATCH: u64 = 64;
+
+/// The views of all sessions with open pages.
+#[derive(Clone)]
+pub struct Views {
+    store: Store,
+    hub: Arc<Hub>,
+    draws: DrawPool,
+    context: Arc<PageContext>,
+    open: Arc<Mutex<HashMap<SessionId, mpsc::Sender<Join>>>>,
+}
+
+struct Join {
+    seen: Seq,
+    reply: oneshot::Sender<Result<Joined, store::Error>>,
+}
+
+/// First patch and subscription of a page that joins a view.
+pub struct Joined {
+    pub first: PageUpdate,
+    pub live: broadcast::Receiver<PageUpdate>,
+}
+
+/// Message to the pages of a session.
+#[derive(Clone)]
+pub enum PageUpdate {
+    Patch(Arc<PagePatch>),
+    /// The log cannot be written, for this reason; no patches follow for now.
+    StorageFailed(Arc<str>),
+    /// The page cannot be patched and has to reload.
+    Reload,
+}
+
+/// Changes of a page, shared by all pages that receive them.
+pub struct PagePatch {
+    /// Number of the last record that the changes show.
+    pub seq: Seq,
+    pub ops: Vec<Op>,
+    encoded: OnceLock<Bytes>,
+}
+
+impl PagePatch {
+    /// Returns the patch as its first receiver encodes it.
+    pub fn encoded(&self, encode: impl FnOnce(&Self) -> String) -> Bytes {
+        self.encoded.get_or_init(|| encode(self).into()).clone()
+    }
+}
+
+impl Views {
+    pub fn new(store: Store, hub: Arc<Hub>, draws: DrawPool, context: Arc<PageContext>) -> Self {
+        Self { store, hub, draws, context, open: Arc::default() }
+    }
+
+    pub async fn join(&self, session: &SessionId, seen: Seq) -> Result<Joined, store::Error> {
+        loop {
+            let (reply, answer) = oneshot::channel();
+            if self.task(session).send(Join { seen, reply }).await.is_ok()
+                && let Ok(joined) = answer.await
+            {
+                return joined;
+            }
+            // The task ended because its last page had disconnected.
+            self.store.head(session).await?;
+        }
+    }
+
+    fn task(&self, session: &SessionId) -> mpsc::Sender<Join> {
+        let mut open = self.open();
+        if let Some(joins) = open.get(session).filter(|joins| !joins.is_closed()) {
+            return joins.clone();
+        }
+        let (joins, joining) = mpsc::channel(16);
+        open.insert(session.clone(), joins.clone());
+        let (views, session) = (self.clone(), session.clone());
+        tokio::spawn(async move {
+            if let Err(error) = Drawing::run(&views, session.clone(), joining).await {
+                tracing::error!(%error, "a page cannot be rendered");
+            }
+            views.open().retain(|_, joins| !joins.is_closed());
+        });
+        joins
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<SessionId, mpsc::Sender<Join>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Drawing<'a> {
+    views: &'a Views,
+    session: SessionId,
+    page: Live,
+    /// Committed records that are not rendered yet.
+    waiting: Vec<Record>,
+    drawn_at: Instant,
+    /// Minimum time until the next frame.
+    frame: Duration,
+    /// Last time that a page was connected.
+    watched_at: Instant,
+    /// Activity of the program as last shown.
+    pulse: Option<Pulse>,
+    looked_at: Instant,
+    watchers: broadcast::Sender<PageUpdate>,
+}
+
+impl<'a> Drawing<'a> {
+    async fn run(
+        views: &'a Views,
+        session: SessionId,
+        mut joining: mpsc::Receiver<Join>,
+    ) -> Result<(), store::Error> {
+        // Subscribe first, then read: a record committed in between arrives twice and is recognised
+        // by its number.
+        let mut news = views.hub.watch(&session);
+        let page = match Self::load(views, &session).await {
+            Ok(page) => page,
+            Err(error) => {
+                // The caller gets the error; others that wait try again.
+                if let Some(Join { reply, .. }) = joining.recv().await {
+                    let _ = reply.send(Err(error));
+                }
+                return Ok(());
+            }
+        };
+        let (watchers, _) = broadcast::channel(PATCHES_KEPT);
+        let (waiting, now) = (Vec::new(), Instant::now());
+        let (drawn_at, watched_at, looked_at, pulse) = (now, now, now, None);
+        let mut drawing = Self {
+            views,
+            session,
+            page,
+            waiting,
+            drawn_at,
+            frame: FRAME,
+            watched_at,
+            pulse,
+            looked_at,
+            watchers,
+        };
+        loop {
+            if drawing.watchers.receiver_count() > 0 {
+                drawing.watched_at = Instant::now();
+            }
+            let (due, look) =
+                (drawing.drawn_at + drawing.frame, drawing.looked_at + PULSE_INTERVAL);
+            tokio::select! {
+                join = joining.recv() => match join {
+                    Some(join) => drawing.join(join).await?,
+                    None => return Ok(()),
+                },
+                heard = news.recv() => {
+                    if !drawing.hear(heard, &mut news).await? {
+                        return Ok(());
+                    }
+                }
+                () = sleep_until(due), if !drawing.waiting.is_empty() => {
+                    drawing.draw().await?;
+                    if drawing.watchers.receiver_count() == 0 && joining.is_empty() {
+                        return Ok(());
+                    }
+                }
+                () = sleep_until(look), if drawing.is_watched_at_work() => drawing.look(),
+                () = sleep_until(drawing.watched_at + IDLE_TIMEOUT) => {
+                    if drawing.watchers.receiver_count() == 0 && joining.is_empty() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_watched_at_work(&self) -> bool {
+        let state = self.page.transcript().summary.state();
+        let is_at_work = matches!(state, SessionState::Running | SessionState::Waiting);
+        (is_at_work || self.pulse.is_some()) && self.watchers.receiver_count() > 0
+    }
+
+    /// Shows the program's activity, which includes lines that produce no records.
+    fn look(&mut self) {
+        self.looked_at = Instant::now();
+        let pulse = self.views.context.pulse_of(&self.session, self.page.transcript());
+        if pulse != self.pulse {
+            let update = self.update(Some(vec![self.page.pulse(pulse.as_ref())]));
+            let _ = self.watchers.send(update);
+            self.pulse = pulse;
+        }
+    }
+
+    async fn load(views: &Views, session: &SessionId) -> Result<Live, store::Error> {
+        let window = store::Window { before: None, limit: render::WINDOW };
+        let permit = views.draws.permit().await;
+        let read = window::read(&views.store, session, window).await?;
+        let transcript = read.map(|it| it.transcript).unwrap_or_default();
+        let view = views.context.view_of(session, &transcript.summary);
+        Ok(permit.draw(move || Live::new(view, transcript)).await)
+    }
+
+    /// Renders pending records first, so that the first patch of the page connects to the patches
+    /// that follow.
+    async fn join(&mut self, Join { seen, reply }: Join) -> Result<(), store::Error> {
+        self.draw_waiting().await?;
+        let live = self.watchers.subscribe();
+        let transcript = self.page.transcript();
+        let is_program = self.views.context.agents.is_program(&transcript.summary.agent);
+        let pulse = self.views.context.pulse_of(&self.session, transcript);
+        let pulse = is_program.then(|| self.page.pulse(pulse.as_ref()));
+        let missed = self.page.head().0.saturating_sub(seen.0);
+        let first = self.heavy(missed, |it| {
+            it.update(it.page.since(seen).map(|mut ops| {
+                ops.extend(pulse);
+                ops
+            }))
+        });
+        // Fails if the page has disconnected.
+        let _ = reply.send(Ok(Joined { first, live }));
+        Ok(())
+    }
+
+    fn take(&mut self, commit: &Commit) {
+        self.waiting.extend(commit.records_after(self.seen()).iter().cloned());
+    }
+
+    /// Returns the number of the last record that is rendered or waits to be.
+    fn seen(&self) -> Seq {
+        self.waiting.last().map_or(self.page.head(), |it| it.seq)
+    }
+
+    /// Handles events of the session. Returns whether the view continues.
+    async fn hear(
+        &mut self,
+        heard: Result<SessionEvent, RecvError>,
+        news: &mut broadcast::Receiver<SessionEvent>,
+    ) -> Result<bool, store::Error> {
+        match heard {
+            Ok(SessionEvent::Committed(commit)) => {
+                self.take(&commit);
+                loop {
+                    match news.try_recv() {
+                        Ok(SessionEvent::Committed(commit)) => self.take(&commit),
+                        Ok(SessionEvent::Deleted) => return Ok(false),
+                        Ok(SessionEvent::StorageFailed(why)) => self.send_failure(why),
+                        Err(TryRecvError::Lagged(_)) => self.read_on().await?,
+                        Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(true),
+                    }
+                }
+            }
+            Ok(SessionEvent::StorageFailed(why)) => self.send_failure(why),
+            Err(RecvError::Lagged(_)) => self.read_on().await?,
+            Ok(SessionEvent::Deleted) | Err(RecvError::Closed) => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Reads records from the log after too many commits arrived together.
+    async fn read_on(&mut self) -> Result<(), store::Error> {
+        loop {
+            let after = self.seen();
+            let range = ReadRange { after, up_to: None, limit: READ_AT_ONCE, deltas: true };
+            let records = self.views.store.read(&self.session, range).await?.records;
+            let is_last = records.len() < READ_AT_ONCE;
+            self.waiting.extend(records.iter().map(Stored::record));
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn draw(&mut self) -> Result<(), store::Error> {
+        self.frame = if self.waiting.len() > READABLE { LONG_FRAME } else { FRAME };
+        self.draw_waiting().await?;
+        self.drawn_at = Instant::now();
+        if self.page.transcript().messages.len() > MESSAGES_KEPT {
+            self.page.keep_last(MESSAGES_KEPT / 2);
+        }
+        Ok(())
+    }
+
+    async fn draw_waiting(&mut self) -> Result<(), store::Error> {
+        let waiting = std::mem::take(&mut self.waiting);
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let mut patch = self.heavy(waiting.len() as u64, |it| it.page.apply(&waiting));
+        for run in self.page.take_missed() {
+            let answer = self.read_answer(run).await?;
+            if let (Some(ops), Some(answer)) = (&mut patch, answer) {
+                ops.push(self.page.put(&answer));
+            }
+        }
+        // Fails only without subscribers.
+        let _ = self.watchers.send(self.update(patch));
+        Ok(())
+    }
+
+    /// Reads an answer that precedes the messages kept in memory. Some page may have loaded it.
+    async fn read_answer(&self, run: ResponseId) -> Result<Option<Message>, store::Error> {
+        let records = self.views.store.records_of_run(&self.session, &run).await?;
+        Ok(in_place(|| {
+            let records: Vec<Record> = records.iter().map(Stored::record).collect();
+            let transcript = Transcript::replay(&records);
+            transcript.message(run.as_str()).cloned()
+        }))
+    }
+
+    /// Runs `draw`, which renders this number of records. A large patch must not block other tasks
+    /// of this thread.
+    fn heavy<T>(&mut self, n_records: u64, draw: impl FnOnce(&mut Self) -> T) -> T {
+        if n_records > LARGE_PATCH { in_place(|| draw(self)) } else { draw(self) }
+    }
+
+    fn update(&self, patch: Option<Vec<Op>>) -> PageUpdate {
+        let Some(ops) = patch else { return PageUpdate::Reload };
+        let patch = PagePatch { seq: self.page.head(), ops, encoded: OnceLock::new() };
+        PageUpdate::Patch(Arc::new(patch))
+    }
+
+    fn send_failure(&self, why: Arc<str>) {
+        let _ = self.watchers.send(PageUpdate::StorageFailed(why));
+    }
+}

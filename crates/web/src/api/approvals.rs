@@ -1,0 +1,189 @@
+//! Decisions about calls, and grants.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::NoContent;
+use backends::ToolOutcome;
+use render::covers;
+use runtime::tool_catalog::grant_id;
+use runtime::tool_catalog::{failed, tool_error};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use transcript::{CallId, GrantScope, Millis, Scope};
+
+use crate::App;
+use crate::error::{HttpError, RequestCode};
+use crate::extract::{CallPath, GrantPath, Input, Segment, SessionPath};
+use session::{Answered, Approval, Command, Undone};
+
+/// Name of the page's user in the log.
+pub(crate) const USER: &str = "user";
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct DecisionInput {
+    decision: DecisionWord,
+    /// How long an approval holds; `once` if omitted. A denial holds once.
+    scope: Option<Scope>,
+    /// Arguments to run instead of the proposed ones, if approved.
+    arguments: Option<EditedArguments>,
+    /// Message to the agent.
+    feedback: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum DecisionWord {
+    Accepted,
+    Rejected,
+}
+
+/// Text, which is used unchanged, or a JSON object.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum EditedArguments {
+    Text(String),
+    Object(Map<String, Value>),
+}
+
+impl DecisionInput {
+    pub(crate) fn into_approval(self, call_id: CallId) -> Approval {
+        let Self { decision, scope, arguments, feedback } = self;
+        let answer = match decision {
+            DecisionWord::Accepted => Answered::Accepted {
+                scope: scope.unwrap_or(Scope::Once),
+                arguments: arguments.map(EditedArguments::into_text),
+            },
+            DecisionWord::Rejected => Answered::Rejected,
+        };
+        let feedback = feedback.filter(|it| !it.trim().is_empty());
+        Approval { call_id, answer, feedback, by: USER.to_owned() }
+    }
+}
+
+impl EditedArguments {
+    fn into_text(self) -> String {
+        match self {
+            Self::Text(text) => text,
+            Self::Object(fields) => Value::Object(fields).to_string(),
+        }
+    }
+}
+
+pub(crate) async fn decide(
+    State(app): State<App>,
+    CallPath { session, call }: CallPath,
+    Input(input): Input<DecisionInput>,
+) -> Result<NoContent, HttpError> {
+    let approval = input.into_approval(call);
+    app.sessions.ask(&session, |reply| Command::Approve { approval, reply }).await?;
+    Ok(NoContent)
+}
+
+/// Exactly one of the fields must be present.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ResultInput {
+    output: Option<Value>,
+    /// Reason of the failure, for the agent.
+    error: Option<String>,
+}
+
+pub(crate) async fn give_result(
+    State(app): State<App>,
+    CallPath { session, call: call_id }: CallPath,
+    Input(input): Input<ResultInput>,
+) -> Result<NoContent, HttpError> {
+    let outcome = match input {
+        ResultInput { output, error: None } => {
+            ToolOutcome { ok: true, result: output.unwrap_or_default(), error: None }
+        }
+        ResultInput { output: None, error: Some(why) } => failed(tool_error(why)),
+        ResultInput { .. } => {
+            return Err(HttpError::invalid("give an 'output' or an 'error', not both"));
+        }
+    };
+    let give = |reply| Command::GiveResult { call_id, outcome, reply };
+    app.sessions.ask(&session, give).await?;
+    Ok(NoContent)
+}
+
+pub(crate) async fn undo(
+    State(app): State<App>,
+    CallPath { session, call: call_id }: CallPath,
+) -> Result<Json<Undone>, HttpError> {
+    let undo = |reply| Command::UndoApproval { call_id, by: USER.to_owned(), reply };
+    Ok(Json(app.sessions.ask(&session, undo).await?))
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct GrantList {
+    grants: Vec<GrantObject>,
+}
+
+/// A permission for more than one call.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct GrantObject {
+    id: String,
+    tool: String,
+    /// The exact scope, as the policy compares it.
+    covers: String,
+    /// The scope in words.
+    text: String,
+    /// Only calls of this agent are covered. Absent if the grant is inactive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    /// Only calls in this folder are covered. Absent if the grant is inactive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workspace: Option<String>,
+    /// Grants of an earlier version that did not record agent and workspace. They allow nothing.
+    inactive: bool,
+    granted_at: Millis,
+}
+
+impl GrantObject {
+    fn new(id: String, covers: String, granted_at: Millis) -> Self {
+        let parsed = GrantScope::parse(&covers);
+        let (tool, text) = (covers::tool(&covers), covers::words(&covers));
+        let inactive = parsed.is_none();
+        let (agent, workspace) = parsed.map(|it| (it.agent, it.workspace)).unzip();
+        Self { id, tool, covers, text, agent, workspace, inactive, granted_at }
+    }
+}
+
+pub(crate) async fn grants(State(app): State<App>) -> Result<Json<GrantList>, HttpError> {
+    let grants = app.store().grants().await?.into_iter();
+    let grants = grants.map(|it| GrantObject::new(it.id, it.covers, it.at));
+    Ok(Json(GrantList { grants: grants.collect() }))
+}
+
+pub(crate) async fn revoke(
+    State(app): State<App>,
+    Segment(id): Segment,
+) -> Result<NoContent, HttpError> {
+    if app.store().remove_grant(&id).await? {
+        return Ok(NoContent);
+    }
+    let message = format!("nothing is granted under {id:?}; GET /api/grants lists what is");
+    Err(HttpError::new(RequestCode::NotFound, message))
+}
+
+pub(crate) async fn session_grants(
+    State(app): State<App>,
+    SessionPath(session): SessionPath,
+) -> Result<Json<GrantList>, HttpError> {
+    let found = app.store().summary(&session).await?;
+    let (summary, _) = found.ok_or_else(|| HttpError::no_session(session.as_str()))?;
+    let grants = summary.granted.into_iter();
+    let grants = grants.map(|(covers, at)| GrantObject::new(grant_id(&covers), covers, at));
+    Ok(Json(GrantList { grants: grants.collect() }))
+}
+
+pub(crate) async fn revoke_session_grant(
+    State(app): State<App>,
+    GrantPath { session, grant: id }: GrantPath,
+) -> Result<NoContent, HttpError> {
+    app.sessions.revoke_grant(&session, id, USER.to_owned()).await?;
+    Ok(NoContent)
+}

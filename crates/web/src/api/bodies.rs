@@ -1,0 +1,191 @@
+//! Content that a page fetches on demand: complete texts of which it shows only the ends, and
+//! answers of agents in other sessions.
+
+use axum::extract::State;
+use axum::http::header::{
+    CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::response::{AppendHeaders, IntoResponse, Response};
+use render::BodyKind;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use store::{Stored, StoredRun};
+use transcript::{CallId, Record, ResponseId, RunMessage, Seq, SessionId, Transcript};
+
+use crate::App;
+use crate::error::{HttpError, RequestCode};
+use crate::extract::{AnswerPath, CallPath, Params, SessionPath};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct OutputParams {
+    #[serde(default)]
+    stream: BodyKind,
+    /// Number of bytes to skip at the beginning; for text only.
+    #[serde(default)]
+    from: u64,
+    #[serde(default)]
+    format: Format,
+    /// Whether to send text as a download.
+    #[serde(default)]
+    download: bool,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Format {
+    #[default]
+    Text,
+    /// The form in which the page shows it, with colours.
+    Html,
+}
+
+pub(crate) async fn output(
+    State(app): State<App>,
+    CallPath { session, call }: CallPath,
+    Params(OutputParams { stream, from, format, download }): Params<OutputParams>,
+) -> Result<Response, HttpError> {
+    let permit = app.draw_permit().await;
+    // An id of another form belongs to no run, so none is found.
+    let run = call.run().unwrap_or_else(|| ResponseId::new(call.as_str()));
+    let found = app.store().run(&session, &run).await?;
+    let StoredRun { records, .. } = found.ok_or_else(|| HttpError::no_session(session.as_str()))?;
+    let text = permit.draw(move || {
+        let records: Vec<Record> = records.iter().map(Stored::record).collect();
+        let mut transcript = Transcript::whole();
+        transcript.extend(&records);
+        let message = transcript.message(run.as_str());
+        let found = message.and_then(|it| Some((it, it.run()?.call(&call)?)));
+        let (message, found) = found.ok_or_else(|| no_call(&session, &call))?;
+        Ok::<_, HttpError>(match format {
+            Format::Text => render::whole_text(found, stream),
+            Format::Html => render::whole_body(&session, message, found, stream),
+        })
+    });
+    let mut text = text.await?;
+    if format == Format::Text {
+        let start = usize::try_from(from).unwrap_or(usize::MAX).min(text.len());
+        text.drain(..text.ceil_char_boundary(start));
+    }
+    Ok(answer_with(text, format, download))
+}
+
+/// Content policy of a text on a page of its own: it loads nothing and runs nothing.
+const POLICY: &str = "default-src 'none'; sandbox";
+
+fn answer_with(text: String, format: Format, download: bool) -> Response {
+    let headers = [
+        (CONTENT_TYPE, format.media_type()),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    let name =
+        download.then_some([(CONTENT_DISPOSITION, "attachment; filename=\"callboard.txt\"")]);
+    (headers, name.map(AppendHeaders), text).into_response()
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct TextParams {
+    /// Record with which the text begins: a message, or a part of an answer.
+    first: u64,
+    #[serde(default)]
+    format: Format,
+    /// Whether to send text as a download.
+    #[serde(default)]
+    download: bool,
+}
+
+/// Returns the complete text of a message or part that a page shows in part.
+pub(crate) async fn text(
+    State(app): State<App>,
+    SessionPath(session): SessionPath,
+    Params(TextParams { first, format, download }): Params<TextParams>,
+) -> Result<Response, HttpError> {
+    let permit = app.draw_permit().await;
+    let records = app.store().records_around(&session, Seq(first)).await?;
+    let records = records.ok_or_else(|| HttpError::no_session(session.as_str()))?;
+    let draw = move || {
+        let records: Vec<Record> = records.iter().map(Stored::record).collect();
+        let message = Transcript::replay(&records).messages.into_iter().next();
+        let message = message.filter(|it| render::text_at(it, Seq(first)).is_some());
+        let message = message.ok_or_else(|| no_text(&session, first))?;
+        let text = match format {
+            Format::Text => render::text_at(&message, Seq(first)).map(str::to_owned),
+            Format::Html => render::html_at(&session, &message, Seq(first)),
+        };
+        Ok::<_, HttpError>(text.unwrap_or_default())
+    };
+    Ok(answer_with(permit.draw(draw).await?, format, download))
+}
+
+fn no_text(session: &SessionId, first: u64) -> HttpError {
+    let message = format!("session {session} has no text that begins with record {first}");
+    HttpError::new(RequestCode::MessageNotFound, message)
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct AnswerParams {
+    /// `text` returns the texts as the agent wrote them, usually Markdown.
+    #[serde(default = "Format::html")]
+    format: Format,
+    /// Return only the parts before the one with this index, counted from 0.
+    before: Option<usize>,
+    part: Option<AnswerPart>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum AnswerPart {
+    /// Only requests of the agent for approvals.
+    Questions,
+}
+
+/// Returns an answer as embedded in another session's page, earlier parts of it, or its source.
+pub(crate) async fn answer(
+    State(app): State<App>,
+    AnswerPath { session, run }: AnswerPath,
+    Params(AnswerParams { format, before, part }): Params<AnswerParams>,
+) -> Result<Response, HttpError> {
+    let permit = app.draw_permit().await;
+    let found = app.store().run(&session, &run).await?;
+    let StoredRun { summary, head, records } =
+        found.ok_or_else(|| HttpError::no_session(session.as_str()))?;
+    let text = permit.draw(move || {
+        let records: Vec<Record> = records.iter().map(Stored::record).collect();
+        let mut transcript = Transcript::replay(&records);
+        let view = app.page_context.view_of(&session, &summary);
+        let message = transcript.message(run.as_str()).ok_or_else(|| no_answer(&session, &run))?;
+        Ok::<_, HttpError>(match (format, part, before) {
+            (Format::Text, ..) => message.run().map(RunMessage::content).unwrap_or_default(),
+            (Format::Html, Some(AnswerPart::Questions), _) => {
+                transcript.summary = summary;
+                render::embedded_approvals(&view, head, &transcript)
+            }
+            (Format::Html, None, Some(before)) => render::earlier_parts(&view, message, before),
+            (Format::Html, None, None) => render::embedded(&view, head, message),
+        })
+    });
+    Ok(([(CONTENT_TYPE, format.media_type())], text.await?).into_response())
+}
+
+impl Format {
+    fn html() -> Self {
+        Self::Html
+    }
+
+    fn media_type(self) -> &'static str {
+        match self {
+            Self::Html => "text/html; charset=utf-8",
+            Self::Text => "text/plain; charset=utf-8",
+        }
+    }
+}
+
+fn no_answer(session: &SessionId, run: &ResponseId) -> HttpError {
+    let message = format!("session {session} has no answer {:?}", run.as_str());
+    HttpError::new(RequestCode::MessageNotFound, message)
+}
+
+fn no_call(session: &SessionId, call: &CallId) -> HttpError {
+    let message = format!("session {session} has no call {:?}", call.as_str());
+    HttpError::new(RequestCode::CallNotFound, message)
+}

@@ -1,0 +1,253 @@
+//! Export and import of sessions.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use backends::import::SideFile;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use store::AppendError;
+use transcript::{Record, Seq, SessionId, Summary};
+
+use crate::App;
+use crate::answer::Created;
+use crate::api::sessions::{SessionObject, session_object};
+use crate::error::{HttpError, RequestCode};
+use crate::extract::{FileBody, Params, SessionPath};
+use runtime::export::{self, Format};
+use runtime::hub::ListChange;
+use runtime::import::{
+    self, Conversation, ImportFormat, Kind, NewTurns, NotImported, OBJECTS_MAX, Plan, Whole,
+    Wishes, from_document, from_log,
+};
+use session::{Command, Refused};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ExportParams {
+    #[serde(default)]
+    format: Format,
+    /// Export the session as it was at this record number.
+    at: Option<u64>,
+}
+
+/// Content policy of an exported page: its style is inline, and it loads nothing.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox";
+
+pub(crate) async fn export(
+    State(app): State<App>,
+    SessionPath(id): SessionPath,
+    Params(ExportParams { format, at }): Params<ExportParams>,
+) -> Result<Response, HttpError> {
+    let permit = app.draw_permit().await;
+    let text = export::write(app.store(), &permit, &id, format, at.map(Seq)).await?;
+    let text = text.ok_or_else(|| HttpError::no_session(id.as_str()))?;
+    let kind = match format {
+        Format::Html => "text/html; charset=utf-8",
+        Format::Md => "text/markdown; charset=utf-8",
+        Format::Json => "application/json",
+        Format::Jsonl => "application/jsonl",
+    };
+    let name = format!("attachment; filename=\"callboard-{id}.{}\"", format.word());
+    let headers =
+        [(CONTENT_TYPE, kind), (CONTENT_DISPOSITION, &*name), (CONTENT_SECURITY_POLICY, POLICY)];
+    Ok((headers, text).into_response())
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ImportParams {
+    #[serde(default)]
+    format: ImportFormat,
+    /// Id of the new session. If omitted: the original one, for programs the program's name and its
+    /// conversation's id, else one that is derived from the content.
+    id: Option<String>,
+    /// Agent that continues the session; by default the default agent. Conversations of programs
+    /// continue with their program.
+    agent: Option<String>,
+    /// Title of the session. Not for conversations of programs.
+    title: Option<String>,
+    /// For a program's conversation: also import an unfinished last turn, because the conversation
+    /// is over.
+    #[serde(default, rename = "final")]
+    is_final: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ImportedObject {
+    #[serde(flatten)]
+    session: SessionObject,
+    added_turns: usize,
+    /// The conversation was continued in this session, which knows more than the file: nothing was
+    /// added.
+    goes_on_here: bool,
+}
+
+/// Imports a file as a session. Only new turns of a program's conversation are added.
+pub(crate) async fn import(
+    State(app): State<App>,
+    Params(params): Params<ImportParams>,
+    FileBody(body): FileBody,
+) -> Result<Created<ImportedObject>, HttpError> {
+    let imported = import::apart(async move {
+        let text = std::str::from_utf8(&body)
+            .map_err(|_| HttpError::invalid("this is not a conversation file: it is not text"))?;
+        import_text(&app, params, text).await
+    });
+    let stopping = || HttpError::new(RequestCode::Stopping, "the import was stopped; try again");
+    imported.await.unwrap_or_else(|| Err(stopping())).map(Created)
+}
+
+async fn import_text(
+    app: &App,
+    params: ImportParams,
+    text: &str,
+) -> Result<ImportedObject, HttpError> {
+    let ImportParams { format, id, agent, title, is_final } = params;
+    let id = id.as_deref().map(parse_name).transpose()?;
+    let title = title.filter(|it| !it.trim().is_empty());
+    let Envelope { transcript, side_files } = Envelope::read(text);
+    refuse_too_many(&transcript)?;
+    let kind = format.kind(&transcript).ok_or_else(|| {
+        HttpError::invalid(
+            "the file is no conversation of Claude Code, Codex or Pi, and no export of a session; if it \
+             is something else, name its format",
+        )
+    })?;
+    let wishes = Wishes { id, agent, title };
+    let agents = &app.agents;
+    match kind {
+        Kind::Log => import_whole(app, from_log(agents, text, wishes)?).await,
+        Kind::Document(format) => {
+            let whole = from_document(app.store(), agents, format, text, wishes).await?;
+            import_whole(app, whole).await
+        }
+        Kind::Program(_) if wishes.agent.is_some() || wishes.title.is_some() => {
+            let name = "a program's conversation goes on with that program, and is called by what was \
+                        said: leave out `agent` and `title`";
+            Err(HttpError::invalid(name))
+        }
+        Kind::Program(kind) => {
+            let conversation = Conversation { kind, text: transcript, side_files, is_final };
+            import_conversation(app, &conversation, wishes.id).await
+        }
+    }
+}
+
+fn refuse_too_many(text: &str) -> Result<(), HttpError> {
+    if !import::has_too_many_objects(text) {
+        return Ok(());
+    }
+    let message = format!(
+        "the file has more than {OBJECTS_MAX} JSON objects, which is the limit; split it into several \
+         conversations"
+    );
+    Err(HttpError::new(RequestCode::TooLarge, message))
+}
+
+async fn import_whole(app: &App, whole: Whole) -> Result<ImportedObject, HttpError> {
+    let Whole { session, records, turns, is_named_by_content } = whole;
+    let added_turns = match make_session(app, &session, records).await {
+        Ok(()) => turns,
+        Err(error) if error.code == RequestCode::SessionExists && is_named_by_content => 0,
+        Err(error) => return Err(error),
+    };
+    let session = session_object(app, session).await?;
+    Ok(ImportedObject { session, added_turns, goes_on_here: false })
+}
+
+async fn import_conversation(
+    app: &App,
+    conversation: &Conversation,
+    name: Option<SessionId>,
+) -> Result<ImportedObject, HttpError> {
+    let (session, added_turns, goes_on_here) = loop {
+        let plan = import::plan(app.store(), &app.agents, conversation, name.clone()).await?;
+        let plan = plan.ok_or_else(|| {
+            HttpError::invalid("the file is no such conversation, or nothing has ended in it yet")
+        })?;
+        let new = match plan {
+            Plan::Nothing { session } => break (session, 0, false),
+            Plan::GoesOnHere { session } => break (session, 0, true),
+            Plan::Add(new) => new.with_pictures_kept(app.store()).await?,
+        };
+        let NewTurns { session, turns, addition } = new;
+        if addition.head == Seq(0) {
+            make_session(app, &session, addition.records).await?;
+            break (session, turns, false);
+        }
+        match app.sessions.ask(&session, |reply| Command::Add { addition, reply }).await {
+            Ok(()) => break (session, turns, false),
+            // The session has changed since, and its log contains the change now.
+            Err(Refused::Busy) => (),
+            Err(refused) => return Err(refused.into()),
+        }
+    };
+    let session = session_object(app, session).await?;
+    Ok(ImportedObject { session, added_turns, goes_on_here })
+}
+
+/// A conversation file, with its side files if there are any.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Envelope {
+    transcript: String,
+    #[serde(default, deserialize_with = "side_files")]
+    side_files: Vec<SideFile>,
+}
+
+impl Envelope {
+    fn read(text: &str) -> Self {
+        serde_json::from_str(text)
+            .unwrap_or_else(|_| Self { transcript: text.to_owned(), side_files: Vec::new() })
+    }
+}
+
+fn side_files<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<SideFile>, D::Error> {
+    #[derive(Deserialize)]
+    struct Named {
+        name: String,
+        text: String,
+    }
+    let files = Vec::<Named>::deserialize(from)?.into_iter();
+    Ok(files.map(|Named { name, text }| SideFile { name, text }).collect())
+}
+
+pub(crate) async fn make_session(
+    app: &App,
+    id: &SessionId,
+    records: Arc<[Record]>,
+) -> Result<(), HttpError> {
+    let written = app.store().import(id, Arc::clone(&records)).await;
+    written.map_err(|error| match error {
+        AppendError::Conflict { .. } => {
+            let message =
+                format!("there is a session {id} already; give it another name with ?id=");
+            HttpError::new(RequestCode::SessionExists, message)
+        }
+        error => error.into(),
+    })?;
+    let mut summary = Summary::default();
+    for record in &*records {
+        summary.apply(record);
+    }
+    let head = Seq(records.len() as u64);
+    let change = ListChange::Changed { id: id.clone(), summary: Box::new(summary), head };
+    app.hub.publish_list_change(change);
+    Ok(())
+}
+
+impl From<NotImported> for HttpError {
+    fn from(why: NotImported) -> Self {
+        match why {
+            NotImported::Bad(message) => Self::invalid(message),
+            NotImported::Refused(refused) => refused.into(),
+        }
+    }
+}
+
+fn parse_name(name: &str) -> Result<SessionId, HttpError> {
+    let refused = || HttpError::invalid("a session id is 1 to 128 letters, digits, '-' or '_'");
+    SessionId::parse(name).ok_or_else(refused)
+}

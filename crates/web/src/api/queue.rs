@@ -1,0 +1,126 @@
+//! The queue of a session: list, change, move, remove and steer.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::NoContent;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use transcript::{Attachment, MessageId, Millis, QueuedMessage, SendMode, Sender};
+
+use crate::App;
+use crate::answer::Accepted;
+use crate::api::sessions::Sent;
+use crate::error::HttpError;
+use crate::extract::{Input, MessagePath, SessionPath};
+use session::{Command, QueuedChange};
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct QueueObject {
+    /// In the order in which they will start.
+    messages: Vec<QueuedObject>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Queued")]
+#[serde(rename_all = "camelCase")]
+struct QueuedObject {
+    id: MessageId,
+    queued_at: Millis,
+    text: String,
+    attachments: Vec<Attachment>,
+    /// `steer` if it is on its way into the active run.
+    mode: SendMode,
+    /// Held by a stop: it does not start before the queue is released.
+    held: bool,
+    /// The agent that sent it, if it was not sent by a person.
+    from: Option<Sender>,
+}
+
+impl From<QueuedMessage> for QueuedObject {
+    fn from(message: QueuedMessage) -> Self {
+        let QueuedMessage { id, at, text, attachments, mode, held, from, .. } = message;
+        Self { id, queued_at: at, text, attachments, mode, held, from }
+    }
+}
+
+pub(crate) async fn show(
+    State(app): State<App>,
+    SessionPath(id): SessionPath,
+) -> Result<Json<QueueObject>, HttpError> {
+    if app.store().head(&id).await?.is_none() {
+        return Err(HttpError::no_session(id.as_str()));
+    }
+    let queue = app.store().queue(&id).await?;
+    Ok(Json(QueueObject { messages: queue.messages.into_iter().map(QueuedObject::from).collect() }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChangeInput {
+    text: Option<String>,
+    /// Position from 0; larger values mean the end.
+    position: Option<u32>,
+}
+
+pub(crate) async fn change(
+    State(app): State<App>,
+    MessagePath { session, message }: MessagePath,
+    Input(ChangeInput { text, position }): Input<ChangeInput>,
+) -> Result<NoContent, HttpError> {
+    // The position first: an agent's message gets another id with another text.
+    let position = position.map(QueuedChange::Position);
+    let text = text.map(words).transpose()?;
+    let changes: Vec<QueuedChange> = position.into_iter().chain(text).collect();
+    if changes.is_empty() {
+        return Err(HttpError::invalid("give a text, a position, or both"));
+    }
+    for change in changes {
+        let message_id = message.clone();
+        let command = |reply| Command::ChangeQueued { message_id, change, reply };
+        app.sessions.ask(&session, command).await?;
+    }
+    Ok(NoContent)
+}
+
+/// Returns the change of a queued message's text.
+pub(crate) fn words(text: String) -> Result<QueuedChange, HttpError> {
+    if text.trim().is_empty() {
+        return Err(HttpError::invalid("the message would be empty: take it back instead"));
+    }
+    Ok(QueuedChange::Text(text))
+}
+
+pub(crate) async fn remove(
+    State(app): State<App>,
+    MessagePath { session, message: message_id }: MessagePath,
+) -> Result<NoContent, HttpError> {
+    let change = QueuedChange::Dropped;
+    let command = |reply| Command::ChangeQueued { message_id, change, reply };
+    app.sessions.ask(&session, command).await?;
+    Ok(NoContent)
+}
+
+pub(crate) async fn steer(
+    State(app): State<App>,
+    MessagePath { session, message: message_id }: MessagePath,
+) -> Result<Accepted<Sent>, HttpError> {
+    let command = |reply| Command::SteerQueued { message_id, reply };
+    let receipt = app.sessions.ask(&session, command).await?;
+    Ok(Accepted(receipt.into()))
+}
+
+pub(crate) async fn release(
+    State(app): State<App>,
+    SessionPath(id): SessionPath,
+) -> Result<NoContent, HttpError> {
+    app.sessions.ask(&id, |reply| Command::ReleaseQueue { reply }).await?;
+    Ok(NoContent)
+}
+
+pub(crate) async fn clear(
+    State(app): State<App>,
+    SessionPath(id): SessionPath,
+) -> Result<NoContent, HttpError> {
+    app.sessions.ask(&id, |reply| Command::ClearQueue { reply }).await?;
+    Ok(NoContent)
+}

@@ -1,0 +1,272 @@
+//! Reading a session: its log, and its messages in several formats.
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::header::HOST;
+use formats::callboard::ChatMessage;
+use formats::ui::FileUrl;
+use formats::{contract, openai};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
+use store::{ReadRange, Store, Stored, Window};
+use transcript::{Attachment, Content, Message, Record, Seq, SessionId, Transcript, UserMessage};
+
+use crate::App;
+use crate::answer::Written;
+use crate::compat::chat::ProfileNumber;
+use crate::error::HttpError;
+use crate::extract::{Params, SessionPath};
+use runtime::window::{self, Opened};
+
+/// Maximum number of records or messages of a page. A larger limit is reduced, not refused.
+const LIMIT: usize = 1000;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct EventsParams {
+    #[serde(default)]
+    after: u64,
+    limit: Option<usize>,
+    #[serde(default, deserialize_with = "flag")]
+    deltas: bool,
+}
+
+/// Schema of the page of records, whose text is assembled without it.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "a description")]
+pub(crate) struct EventsPage {
+    events: Vec<Record>,
+    /// Number of the last record of the log.
+    head: Seq,
+}
+
+pub(crate) async fn events(
+    State(app): State<App>,
+    SessionPath(id): SessionPath,
+    Params(params): Params<EventsParams>,
+) -> Result<Written<EventsPage>, HttpError> {
+    let range = ReadRange {
+        after: Seq(params.after),
+        up_to: None,
+        limit: params.limit.unwrap_or(LIMIT).clamp(1, LIMIT),
+        deltas: params.deltas,
+    };
+    let permit = app.draw_permit().await;
+    let page = app.store().read(&id, range).await?;
+    if page.head == Seq(0) {
+        return Err(HttpError::no_session(id.as_str()));
+    }
+    let write = move || {
+        // Bodies are stored as JSON, so they are concatenated and not parsed again.
+        let events: Vec<String> = page.records.iter().map(Stored::to_json).collect();
+        let body = format!(r#"{{"events":[{}],"head":{}}}"#, events.join(","), page.head);
+        Written::new(body)
+    };
+    Ok(permit.draw(write).await)
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct MessagesParams {
+    #[serde(default)]
+    format: Format,
+    /// If omitted: `desc` for `ui-v4`, else `asc`.
+    order: Option<Order>,
+    /// `next` of the previous page; returns older messages.
+    before: Option<u64>,
+    limit: Option<usize>,
+    /// Return the session as it was at this record number.
+    at: Option<u64>,
+    /// `all` includes every status message of `format=contract`.
+    status: Option<Status>,
+    /// The AI SDK's major version, for `format=ui`.
+    #[serde(default)]
+    profile: ProfileNumber,
+}
+
+/// Format of the messages; see docs/formats.md.
+#[derive(Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Format {
+    #[default]
+    Callboard,
+    Contract,
+    Ui,
+    UiV4,
+    Openai,
+    OpenaiStored,
+    Fullstream,
+    Agui,
+}
+
+#[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Order {
+    Asc,
+    Desc,
+}
+
+#[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    All,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct MessagesPage {
+    messages: Vec<ShownMessage>,
+    /// Value of `before` for the next page; null on the last page.
+    next: Option<Seq>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum ShownMessage {
+    Callboard(Box<ChatMessage>),
+    Contract(Box<contract::Message>),
+    /// A message of the AI SDK, of AG-UI or of OpenAI.
+    Foreign(Map<String, Value>),
+}
+
+pub(crate) async fn messages(
+    State(app): State<App>,
+    SessionPath(id): SessionPath,
+    Params(params): Params<MessagesParams>,
+    headers: HeaderMap,
+) -> Result<Written<MessagesPage>, HttpError> {
+    let host = headers.get(HOST).and_then(|it| it.to_str().ok()).unwrap_or_default().to_owned();
+    let permit = app.draw_permit().await;
+    let limit = params.limit.unwrap_or(100).clamp(1, LIMIT);
+    let window = Window { before: params.before.map(Seq), limit };
+    let at = params.at.map(Seq);
+    let found = match params.format {
+        Format::UiV4 => read_counted(app.store(), &id, at, window).await,
+        _ => read_page(app.store(), &id, at, window).await,
+    };
+    let found = found?.ok_or_else(|| HttpError::no_session(id.as_str()))?;
+    Ok(permit.draw(move || write_messages(&app, found, &params, &host)).await)
+}
+
+fn write_messages(
+    app: &App,
+    found: Opened,
+    params: &MessagesParams,
+    host: &str,
+) -> Written<MessagesPage> {
+    let file_url = |file: &Attachment| app.file_url(host, file);
+    let Opened { mut transcript, earlier: next, .. } = found;
+    transcript.messages.retain(|message| !message.superseded);
+    let mut messages = in_words(&transcript, params, &file_url);
+    let newest_first = params.order.map_or(params.format == Format::UiV4, |it| it == Order::Desc);
+    if newest_first {
+        messages.reverse();
+    }
+    Written::of(&MessagesPage { messages, next })
+}
+
+fn in_words(
+    transcript: &Transcript,
+    params: &MessagesParams,
+    file_url: FileUrl<'_>,
+) -> Vec<ShownMessage> {
+    let messages = transcript.messages.iter();
+    match params.format {
+        Format::Callboard => messages
+            .map(|it| ShownMessage::Callboard(Box::new(formats::callboard::message(it))))
+            .collect(),
+        Format::Contract => {
+            let statuses = match params.status {
+                Some(Status::All) => contract::Statuses::All,
+                None => contract::Statuses::Lasting,
+            };
+            let told = messages.flat_map(|it| contract::messages(it, statuses));
+            told.map(|it| ShownMessage::Contract(Box::new(it))).collect()
+        }
+        Format::Ui => {
+            let profile = params.profile.into();
+            let shown =
+                |it| Some(named_by_client(it, formats::ui::message(it, profile, file_url)?));
+            foreign(messages.filter_map(shown))
+        }
+        Format::UiV4 => {
+            let shown = |it| Some(named_by_client(it, formats::ui_v4::message(it, file_url)?));
+            foreign(messages.filter_map(shown))
+        }
+        Format::Openai => {
+            let files = openai::Files::LeftOut;
+            let reader = openai::Reader { agent: "", model: None, system: None, files };
+            foreign(openai::conversation(transcript, &reader))
+        }
+        Format::OpenaiStored => foreign(messages.flat_map(openai::stored)),
+        Format::Fullstream => foreign(messages.filter_map(formats::fullstream::message)),
+        Format::Agui => {
+            let version = formats::agui::Version::V1;
+            foreign(messages.flat_map(|it| formats::agui::messages(it, version, file_url)))
+        }
+    }
+}
+
+/// Replaces the message's id by the client's id, if the client gave one.
+fn named_by_client(message: &Message, mut shown: Value) -> Value {
+    if let Content::User(UserMessage { client_id: Some(client_id), .. }) = &message.content {
+        shown["id"] = json!(client_id);
+    }
+    shown
+}
+
+fn foreign(messages: impl IntoIterator<Item = Value>) -> Vec<ShownMessage> {
+    let fields = messages.into_iter().filter_map(|message| match message {
+        Value::Object(fields) => Some(fields),
+        _ => None,
+    });
+    fields.map(ShownMessage::Foreign).collect()
+}
+
+async fn read_page(
+    store: &Store,
+    session: &SessionId,
+    at: Option<Seq>,
+    window: Window,
+) -> Result<Option<Opened>, store::Error> {
+    match at {
+        Some(at) => window::read_whole_at(store, session, at, window).await,
+        None => window::read_whole(store, session, window).await,
+    }
+}
+
+/// Reads a page with that many counted messages, see [`formats::ui_v4::page_start`].
+async fn read_counted(
+    store: &Store,
+    session: &SessionId,
+    at: Option<Seq>,
+    window: Window,
+) -> Result<Option<Opened>, store::Error> {
+    let mut n_read = window.limit;
+    loop {
+        let wider = Window { before: window.before, limit: n_read };
+        let Some(mut found) = read_page(store, session, at, wider).await? else { return Ok(None) };
+        let shown: Vec<&Message> =
+            found.transcript.messages.iter().filter(|it| !it.superseded).collect();
+        let start = formats::ui_v4::page_start(&shown, window.limit);
+        let first = start.map(|idx| shown[idx].first);
+        match first {
+            Some(first) => {
+                let n_before = found.transcript.messages.len();
+                found.transcript.messages.retain(|message| message.first >= first);
+                let has_earlier = found.transcript.messages.len() < n_before;
+                found.earlier = found.earlier.or(has_earlier.then_some(first)).map(|_| first);
+                return Ok(Some(found));
+            }
+            None if found.earlier.is_none() => return Ok(Some(found)),
+            None => n_read = n_read.saturating_mul(2),
+        }
+    }
+}
+
+/// Deserializes `1` and `true` as true.
+fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    match String::deserialize(deserializer)?.as_str() {
+        "1" | "true" => Ok(true),
+        "0" | "false" | "" => Ok(false),
+        other => Err(serde::de::Error::custom(format!("{other:?} is neither 1 nor 0"))),
+    }
+}

@@ -1,0 +1,36 @@
+//! Page settings, stored on the server.
+
+use axum::Json;
+use axum::extract::State;
+use render::Settings;
+use serde_json::{Map, Value};
+
+use crate::App;
+use crate::error::HttpError;
+use crate::extract::Input;
+use runtime::export::{PAGE_SETTINGS, page_settings};
+
+pub(crate) async fn show(State(app): State<App>) -> Result<Json<Settings>, HttpError> {
+    Ok(Json(page_settings(app.store()).await?))
+}
+
+/// A partial update of the settings.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[schemars(with = "Settings")]
+pub(crate) struct SettingsPatch(Map<String, Value>);
+
+pub(crate) async fn update(
+    State(app): State<App>,
+    Input(SettingsPatch(changes)): Input<SettingsPatch>,
+) -> Result<Json<Settings>, HttpError> {
+    let mut fields = serde_json::to_value(page_settings(app.store()).await?).unwrap_or_default();
+    if let Some(fields) = fields.as_object_mut() {
+        fields.extend(changes);
+    }
+    let settings: Settings = serde_json::from_value(fields)
+        .map_err(|error| HttpError::invalid(format!("that cannot be set: {error}")))?;
+    let text = serde_json::to_string(&settings).unwrap_or_default();
+    app.store().set_setting(PAGE_SETTINGS, &text).await?;
+    app.hub.publish_settings(&settings);
+    Ok(Json(settings))
+}

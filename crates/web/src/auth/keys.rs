@@ -1,0 +1,283 @@
+//! Keys of the server: the access token, and sign-in cookies that were given for it or for the
+//! password.
+//!
+//! A cookie's value is random. The store keeps its hash, so a sign-in survives a restart, and
+//! signing out ends it on the server.
+//!
+//! Sign-ins are bound to the token and the password at the time they were made: the store keeps a
+//! fingerprint of both. When either changes, even while the server was off, all sign-ins end, and
+//! open connections that use them end too ([`Revocation`]).
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use axum::http::HeaderMap;
+use axum::http::header::{AUTHORIZATION, COOKIE};
+use store::{AppendError, Store};
+use subtle::ConstantTimeEq;
+use tokio::sync::watch;
+use transcript::Millis;
+
+use crate::auth::gate::Gate;
+use crate::auth::password;
+use runtime::clock;
+
+/// Lifetime of a sign-in, in days.
+const SIGNED_IN_DAYS: u32 = 365;
+const DAY_MS: i64 = 86_400_000;
+/// Setting that holds the fingerprint.
+const SECRETS: &str = "sign_in_secrets";
+/// Interval of checks for a changed password.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Hash of a cookie.
+pub(crate) type SignInHash = [u8; 32];
+
+pub(crate) struct Keys {
+    token: String,
+    cookie_name: String,
+    /// Whether browsers reach the server by https only.
+    is_secure: bool,
+    store: Store,
+    /// Folder of the password file.
+    data: PathBuf,
+    /// Hashes of the cookies and the times of the sign-ins. Locked for a look-up, never across an
+    /// await.
+    sign_ins: RwLock<HashMap<SignInHash, Millis>>,
+    /// Fingerprint of the secrets for which the sign-ins were made.
+    secrets: RwLock<Option<String>>,
+    /// Serialises changes of the secrets.
+    changing: tokio::sync::Mutex<()>,
+    revoked: watch::Sender<Revoked>,
+}
+
+/// The token and the password at one moment.
+pub(crate) struct Secrets {
+    /// `None` if no password is set.
+    pub(crate) password_hash: Option<String>,
+    /// Hash of the token and the password hash.
+    fingerprint: String,
+}
+
+/// Numbers of revocations.
+#[derive(Clone, Copy, Default)]
+struct Revoked {
+    /// Number of sign-ins that were ended individually.
+    some: u64,
+    /// Number of times that all sign-ins were ended.
+    all: u64,
+}
+
+impl Keys {
+    pub(crate) async fn load(
+        token: String,
+        port: u16,
+        is_secure: bool,
+        data: PathBuf,
+        store: Store,
+    ) -> Result<Self, store::Error> {
+        let sign_ins: HashMap<SignInHash, Millis> = store.sign_ins().await?.into_iter().collect();
+        let secrets = store.setting(SECRETS).await?;
+        let keys = Self {
+            token,
+            // Cookies ignore ports: two servers on one machine must not share one.
+            cookie_name: format!("callboard_{port}"),
+            is_secure,
+            data,
+            secrets: RwLock::new(secrets),
+            sign_ins: RwLock::new(sign_ins),
+            changing: tokio::sync::Mutex::default(),
+            revoked: watch::Sender::default(),
+            store,
+        };
+        // Without sign-ins there is nothing to end, and the fingerprint is written with the first
+        // one.
+        if keys.sign_ins.read().unwrap_or_else(PoisonError::into_inner).is_empty() {
+            let fingerprint = keys.fingerprint().ok();
+            *keys.secrets.write().unwrap_or_else(PoisonError::into_inner) = fingerprint;
+        }
+        Ok(keys)
+    }
+
+    pub(crate) fn is_token(&self, given: &str) -> bool {
+        // Constant-time comparison.
+        given.as_bytes().ct_eq(self.token.as_bytes()).into()
+    }
+
+    pub(crate) fn has_bearer(&self, headers: &HeaderMap) -> bool {
+        let value = headers.get(AUTHORIZATION).and_then(|it| it.to_str().ok());
+        value.and_then(|it| it.strip_prefix("Bearer ")).is_some_and(|it| self.is_token(it))
+    }
+
+    /// Returns the valid sign-in of a request. A hash is looked up, so timing reveals nothing about
+    /// the value.
+    pub(crate) fn sign_in_of(&self, headers: &HeaderMap, now: Millis) -> Option<SignInHash> {
+        let hash = self.cookies(headers).map(hash).find(|it| self.is_good(it, now))?;
+        self.fingerprint().is_ok_and(|it| self.is_current(&it)).then_some(hash)
+    }
+
+    fn is_good(&self, hash: &SignInHash, now: Millis) -> bool {
+        let sign_ins = self.sign_ins.read().unwrap_or_else(PoisonError::into_inner);
+        sign_ins.get(hash).is_some_and(|since| *since > oldest_sign_in(now))
+    }
+
+    /// Creates a sign-in and returns the header that sets the cookie. `None` if the secrets have
+    /// changed since they were `checked`: the client has shown an outdated one.
+    pub(crate) async fn sign_in(
+        &self,
+        checked: &Secrets,
+        now: Millis,
+    ) -> Result<Option<String>, AppendError> {
+        self.end_outdated().await?;
+        let _one_at_a_time = self.changing.lock().await;
+        if !self.is_current(&checked.fingerprint) {
+            return Ok(None);
+        }
+        self.store.set_setting(SECRETS, &checked.fingerprint).await?;
+        let value = clock::new_cookie();
+        self.store.add_sign_in(hash(&value), now).await?;
+        let mut sign_ins = self.sign_ins.write().unwrap_or_else(PoisonError::into_inner);
+        sign_ins.insert(hash(&value), now);
+        Ok(Some(self.set_cookie(&value, u64::from(SIGNED_IN_DAYS) * 86_400)))
+    }
+
+    /// Returns the current secrets. Read them before a key is checked against them.
+    pub(crate) fn read_secrets(&self) -> io::Result<Secrets> {
+        let password_hash = password::stored_hash(&self.data)?;
+        let mut hasher = blake3::Hasher::new_derive_key("callboard sign-in secrets");
+        hasher.update(&(self.token.len() as u64).to_le_bytes());
+        hasher.update(self.token.as_bytes());
+        hasher.update(password_hash.as_deref().unwrap_or_default().as_bytes());
+        let fingerprint = hasher.finalize().to_hex().to_string();
+        Ok(Secrets { password_hash, fingerprint })
+    }
+
+    /// Ends the sign-ins of the request, and returns the header that deletes the cookie.
+    pub(crate) async fn sign_out(&self, headers: &HeaderMap) -> Result<String, AppendError> {
+        let hashes: Vec<SignInHash> = self.cookies(headers).map(hash).collect();
+        for hash in hashes {
+            self.sign_ins.write().unwrap_or_else(PoisonError::into_inner).remove(&hash);
+            self.revoked.send_modify(|it| it.some += 1);
+            self.store.remove_sign_in(hash).await?;
+        }
+        Ok(self.forget_cookie())
+    }
+
+    /// Ends all sign-ins and the connections that use them.
+    pub(crate) async fn sign_out_everywhere(&self) -> Result<(), AppendError> {
+        self.sign_ins.write().unwrap_or_else(PoisonError::into_inner).clear();
+        self.revoked.send_modify(|it| it.all += 1);
+        self.store.remove_sign_ins_before(Millis(i64::MAX)).await
+    }
+
+    /// Ends all sign-ins if they were made for another token or password.
+    async fn end_outdated(&self) -> Result<(), AppendError> {
+        let _one_at_a_time = self.changing.lock().await;
+        // A password file that cannot be read, for example for lack of file handles, is no change.
+        let Ok(fingerprint) = self.fingerprint() else { return Ok(()) };
+        if self.is_current(&fingerprint) {
+            return Ok(());
+        }
+        self.sign_out_everywhere().await?;
+        self.store.set_setting(SECRETS, &fingerprint).await?;
+        *self.secrets.write().unwrap_or_else(PoisonError::into_inner) = Some(fingerprint);
+        Ok(())
+    }
+
+    pub(crate) async fn end_outdated_or_warn(&self) {
+        if let Err(error) = self.end_outdated().await {
+            tracing::warn!(%error, "sign-ins made before a change of token or password could not be removed");
+        }
+    }
+
+    /// Returns whether the sign-ins were made for the secrets of this fingerprint.
+    fn is_current(&self, fingerprint: &str) -> bool {
+        let secrets = self.secrets.read().unwrap_or_else(PoisonError::into_inner);
+        secrets.as_deref() == Some(fingerprint)
+    }
+
+    fn fingerprint(&self) -> io::Result<String> {
+        Ok(self.read_secrets()?.fingerprint)
+    }
+
+    /// Returns the header that deletes the cookie.
+    pub(crate) fn forget_cookie(&self) -> String {
+        self.set_cookie("", 0)
+    }
+
+    fn set_cookie(&self, value: &str, seconds: u64) -> String {
+        let name = &self.cookie_name;
+        let secure = if self.is_secure { "; Secure" } else { "" };
+        format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
+    }
+
+    fn cookies<'a>(&'a self, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {
+        let cookies = headers.get_all(COOKIE).iter().filter_map(|it| it.to_str().ok());
+        cookies.flat_map(|it| it.split(';')).filter_map(|cookie| {
+            let (name, value) = cookie.trim().split_once('=')?;
+            (name == self.cookie_name).then_some(value)
+        })
+    }
+}
+
+/// Notification that the key of a request is revoked.
+#[derive(Clone)]
+pub(crate) struct Revocation {
+    gate: Arc<Gate>,
+    /// `None` if the request used the token.
+    sign_in: Option<SignInHash>,
+    changes: watch::Receiver<Revoked>,
+    /// Value of the counter before the request was authorized.
+    all_before: u64,
+}
+
+impl Revocation {
+    /// Subscribes to revocations. Call this before the key is checked, so that none is missed.
+    pub(crate) fn new(gate: &Arc<Gate>) -> Self {
+        let changes = gate.keys.revoked.subscribe();
+        let all_before = changes.borrow().all;
+        Self { gate: Arc::clone(gate), sign_in: None, changes, all_before }
+    }
+
+    pub(crate) fn of(self, sign_in: Option<SignInHash>) -> Self {
+        Self { sign_in, ..self }
+    }
+
+    /// Completes when this sign-in or all sign-ins have ended.
+    pub(crate) async fn wait(mut self) {
+        loop {
+            let all = self.changes.borrow_and_update().all;
+            let is_out = |it: &SignInHash| !self.gate.keys.is_good(it, clock::now());
+            if all != self.all_before || self.sign_in.as_ref().is_some_and(is_out) {
+                return;
+            }
+            if self.changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Checks until the server stops whether another process has changed the password.
+pub(crate) async fn watch_secrets(gate: Arc<Gate>, mut stopping: watch::Receiver<bool>) {
+    let mut looks = tokio::time::interval(CHECK_INTERVAL);
+    loop {
+        tokio::select! {
+            _ = stopping.changed() => return,
+            _ = looks.tick() => (),
+        }
+        gate.keys.end_outdated_or_warn().await;
+    }
+}
+
+/// Returns the time before which sign-ins have expired.
+pub fn oldest_sign_in(now: Millis) -> Millis {
+    Millis(now.0 - i64::from(SIGNED_IN_DAYS) * DAY_MS)
+}
+
+fn hash(value: &str) -> SignInHash {
+    *blake3::hash(value.as_bytes()).as_bytes()
+}

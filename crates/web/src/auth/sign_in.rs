@@ -1,0 +1,239 @@
+//! Signing in with a password or token, and signing out.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::header::{LOCATION, REFERRER_POLICY, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, NoContent, Response};
+use render::SignIn;
+use transcript::Millis;
+
+use crate::App;
+use crate::auth::password;
+use crate::error::{HttpError, PageError, RequestCode};
+use crate::extract::Password;
+use crate::openapi::{DescribeOutput, Operation};
+use crate::pages::Html;
+use runtime::clock;
+use session::Refused;
+
+/// Rate limit of an address: number of attempts, and milliseconds until one is added.
+const BURST: u32 = 5;
+const REFILL_MS: u64 = 12_000;
+/// Maximum number of addresses that are remembered; beyond it the older half is forgotten.
+const ADDRESSES: usize = 10_000;
+
+/// Rate limits of sign-in attempts.
+#[derive(Default)]
+pub(crate) struct Attempts {
+    /// Locked for a look-up, never across an await.
+    left: Mutex<HashMap<IpAddr, (u32, Millis)>>,
+    /// Allows one password check at a time, because each needs much memory and time on purpose.
+    /// Held until the check has ended, even if its client has disconnected.
+    pub(crate) desk: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Attempts {
+    /// Takes one attempt. Returns false if none is left.
+    fn take(&self, from: IpAddr, now: Millis) -> bool {
+        let from = network_of(from);
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        if left.len() >= ADDRESSES && !left.contains_key(&from) {
+            forget_older_half(&mut left);
+        }
+        let (count, since) = left.entry(from).or_insert((BURST, now));
+        let refilled = u32::try_from(now.since(*since) / REFILL_MS).unwrap_or(BURST);
+        if refilled > 0 {
+            (*count, *since) = (BURST.min(count.saturating_add(refilled)), now);
+        }
+        let may = *count > 0;
+        *count = count.saturating_sub(1);
+        may
+    }
+}
+
+/// Returns the network that shares a limit: an IPv6 client controls all addresses with the same
+/// first half, and a local user all of 127.0.0.0/8.
+fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        it if it.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(it) => IpAddr::V6((it.to_bits() >> 64 << 64).into()),
+        it @ IpAddr::V4(_) => it,
+    }
+}
+
+fn forget_older_half(left: &mut HashMap<IpAddr, (u32, Millis)>) {
+    let mut times: Vec<Millis> = left.values().map(|it| it.1).collect();
+    let middle = times.len() / 2;
+    let (_, median, _) = times.select_nth_unstable(middle);
+    let median = *median;
+    left.retain(|_, (_, since)| *since > median);
+}
+
+/// Signs in with `password=...`, as the form sends it.
+pub(crate) async fn sign_in(
+    State(app): State<App>,
+    Extension(from): Extension<SocketAddr>,
+    Password(given): Password,
+) -> Result<ToHome, Response> {
+    match check(&app, from.ip(), given).await {
+        Ok(cookie) => Ok(ToHome { cookie }),
+        Err(error) => Err(refusal_page(&app, error)),
+    }
+}
+
+async fn check(app: &App, from: IpAddr, given: String) -> Result<String, HttpError> {
+    if !app.attempts.take(from, clock::now()) {
+        let message = "too many attempts; wait a minute, then try again";
+        return Err(HttpError::new(RequestCode::TooManyAttempts, message));
+    }
+    let secrets = app.gate.keys.read_secrets().map_err(unreadable_password)?;
+    let hash = secrets.password_hash.clone().unwrap_or_default();
+    let desk = Arc::clone(&app.attempts.desk).lock_owned().await;
+    let check = tokio::task::spawn_blocking(move || {
+        let _desk = desk;
+        password::is_right(&hash, &given)
+    });
+    let is_right = check.await.unwrap_or(false);
+    if !is_right {
+        tracing::warn!(%from, "a wrong password was given");
+        let message = "that is not the password";
+        return Err(HttpError::new(RequestCode::Unauthorized, message));
+    }
+    let signed_in = app.gate.keys.sign_in(&secrets, clock::now()).await?;
+    let message = "the password was changed in this moment; sign in with the new one";
+    signed_in.ok_or_else(|| HttpError::new(RequestCode::Unauthorized, message))
+}
+
+/// Returns the error for a password file that cannot be read.
+pub(crate) fn unreadable_password(error: io::Error) -> HttpError {
+    Refused::Storage(format!("the file with the password cannot be read: {error}")).into()
+}
+
+pub(crate) async fn sign_out(
+    State(app): State<App>,
+    headers: HeaderMap,
+) -> Result<ToHome, Response> {
+    match app.gate.keys.sign_out(&headers).await {
+        Ok(cookie) => Ok(ToHome { cookie }),
+        Err(error) => Err(PageError::from(error).into_response()),
+    }
+}
+
+/// Returns a page with a form: signing out is a change, which opening an address must not make.
+pub(crate) async fn sign_out_page() -> Response {
+    with_form(Html::new(render::sign_out_page()).into_response())
+}
+
+pub(crate) async fn sign_out_everywhere(State(app): State<App>) -> Result<NoContent, HttpError> {
+    app.gate.keys.sign_out_everywhere().await?;
+    Ok(NoContent)
+}
+
+/// A redirect to the page that sets or deletes the cookie.
+pub(crate) struct ToHome {
+    cookie: String,
+}
+
+impl IntoResponse for ToHome {
+    fn into_response(self) -> Response {
+        let headers = [(LOCATION, "/".to_owned()), (SET_COOKIE, self.cookie)];
+        (StatusCode::SEE_OTHER, headers).into_response()
+    }
+}
+
+/// The handler refuses with a page, the layer in front of it with JSON.
+impl DescribeOutput for Result<ToHome, Response> {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.gives(StatusCode::SEE_OTHER, None);
+        operation.refuses_as(&["text/html", "application/json"]);
+    }
+}
+
+/// Returns the sign-in page for a request without a key.
+pub(crate) fn page(app: &App, error: HttpError) -> Response {
+    if error.code != RequestCode::Unauthorized {
+        return refusal_page(app, error);
+    }
+    let takes_password = password::is_set(&app.data);
+    let message = match takes_password {
+        true => "Enter the password, or use the token.",
+        false => "Open the address that the server printed when it started. Or enter its token.",
+    };
+    answer(&error, &SignIn { message, is_error: false, takes_password })
+}
+
+/// Returns the sign-in page with an error and the ways to sign in.
+pub(crate) fn refusal_page(app: &App, error: HttpError) -> Response {
+    let may_sign_in =
+        matches!(error.code, RequestCode::Unauthorized | RequestCode::TooManyAttempts);
+    if !may_sign_in {
+        return PageError(error).into_response();
+    }
+    let (message, takes_password) = (&error.sentence(), password::is_set(&app.data));
+    answer(&error, &SignIn { message, is_error: true, takes_password })
+}
+
+fn answer(error: &HttpError, page: &SignIn<'_>) -> Response {
+    let shown = Html::new(render::sign_in_page(page));
+    let response = (error.code.status(), shown).into_response();
+    if page.takes_password { with_form(response) } else { response }
+}
+
+/// Sets a referrer policy with which the browser sends an Origin: without a referrer, a form is
+/// sent with the Origin `null`.
+fn with_form(mut response: Response) -> Response {
+    let policy = HeaderValue::from_static("same-origin");
+    response.headers_mut().insert(REFERRER_POLICY, policy);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    //! Sign-in attempts run out and are refilled.
+
+    use super::*;
+
+    #[test]
+    fn attempts_are_limited_per_address() {
+        let attempts = Attempts::default();
+        let [one, other]: [IpAddr; 2] = [[10, 0, 0, 1].into(), [10, 0, 0, 2].into()];
+        let at = |seconds: i64| Millis(seconds * 1000);
+        assert!((0..BURST).all(|_| attempts.take(one, at(0))));
+        assert!(!attempts.take(one, at(1)));
+        assert!(attempts.take(other, at(1)));
+        assert!(attempts.take(one, at(14)), "one more after a while");
+        assert!(!attempts.take(one, at(15)));
+        assert!((0..BURST).all(|_| attempts.take(one, at(1000))), "as at first");
+        assert!(!attempts.take(one, at(1000)));
+    }
+
+    #[test]
+    fn loopback_addresses_share_a_limit() {
+        let attempts = Attempts::default();
+        let from = |n: u8| IpAddr::from([127, n, 0, 1]);
+        assert!((0..5).all(|n| attempts.take(from(n), Millis(0))));
+        assert!(!attempts.take(from(77), Millis(1)));
+        for other in ["::1", "::ffff:127.0.0.9"] {
+            assert!(!attempts.take(other.parse().unwrap(), Millis(1)), "{other}");
+        }
+    }
+
+    #[test]
+    fn an_ipv6_network_shares_attempts_and_memory() {
+        let attempts = Attempts::default();
+        let home = |n: u128| IpAddr::V6((0x2001_0db8_u128 << 96 | n).into());
+        assert!((0..BURST).all(|n| attempts.take(home(n.into()), Millis(0))));
+        assert!(!attempts.take(home(7777), Millis(1)));
+        assert!(attempts.take(home(1 << 64), Millis(1)), "another's");
+        for n in 0..3 * ADDRESSES as u32 {
+            attempts.take(IpAddr::V4(n.into()), Millis(2));
+            assert!(attempts.left.lock().unwrap().len() <= ADDRESSES);
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Compatibility APIs: what third-party clients may do, independent of the wire format.
+//!
+//! The conversation's id is the session's, and the log decides: only the end of the messages that a client
+//! sends is new. A response covers a run as far as it gets without the client. A client that disconnects
+//! stops nothing, and can come back.
+
+pub(crate) mod agui;
+pub(crate) mod chat;
+mod files;
+mod incoming;
+mod run_response;
+pub(crate) mod v1;
+
+use std::collections::HashSet;
+
+use axum::http::Uri;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use backends::ToolOutcome;
+use formats::incoming::{BadRequest, Decided, IncomingMessage, Known};
+use runtime::tool_catalog::{failed, tool_error};
+use store::MessageKind;
+use transcript::{
+    Attachment, CallId, ClientId, ClientTool, Event, MessageId, ResponseId, Scope, SendMode,
+    SentForm, Seq, SessionId,
+};
+
+use crate::App;
+use crate::error::{HttpError, RequestCode};
+use crate::openapi::{DescribeOutput, Operation};
+use crate::record_stream::{RecordStream, before};
+use session::{
+    AnswerType, Answered, Approval, Command, MessageState, NewMessage, Refused, ReplyTo,
+};
+
+pub(crate) use incoming::{
+    CompatBody, Import, IncomingConversation, NewConversation, create_session,
+    find_or_create_session, path_parameters, session_exists,
+};
+pub(crate) use run_response::{Protocol, RunResponse, streamed};
+
+use run_response::RunPlace;
+
+/// A refusal as plain text: clients show the body as it is.
+pub(crate) struct PlainError(HttpError);
+
+impl<E: Into<HttpError>> From<E> for PlainError {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl IntoResponse for PlainError {
+    fn into_response(self) -> Response {
+        let HttpError { code, message, .. } = self.0;
+        (code.status(), [(CONTENT_TYPE, "text/plain; charset=utf-8")], message).into_response()
+    }
+}
+
+impl<T: DescribeOutput> DescribeOutput for Result<T, PlainError> {
+    fn describe(operation: &mut Operation<'_>) {
+        T::describe(operation);
+        operation.refuses_as(&["text/plain"]);
+    }
+}
+
+/// Returns whether an address belongs to the compatibility APIs whose refusals are plain text.
+pub(crate) fn serves(uri: &Uri) -> bool {
+    let is_below = |folder: &str| {
+        let rest = uri.path().strip_prefix(folder);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    is_below("/api/chat") || is_below("/api/agui")
+}
+
+/// A message that a client sends.
+pub(crate) struct Submission {
+    pub(crate) message: IncomingMessage,
+    /// The earlier message that it replaces.
+    pub(crate) replaces: Option<MessageId>,
+    /// Tools that the client can run itself.
+    pub(crate) tools: Vec<ClientTool>,
+}
+
+/// The result of a client's decisions.
+#[derive(Default)]
+pub(crate) struct Decisions {
+    /// Calls that are decided by now, by this client or another.
+    pub(crate) calls: HashSet<CallId>,
+    /// False if the client only repeats results that it has received, which changes nothing.
+    pub(crate) has_decided: bool,
+}
+
+/// The last message of a user.
+pub(crate) struct LastUserMessage {
+    pub(crate) first: Seq,
+    pub(crate) text: String,
+    pub(crate) client_id: Option<ClientId>,
+    pub(crate) attachments: Vec<Attachment>,
+    pub(crate) sent: Option<SentForm>,
+}
+
+/// A session, as its client uses it.
+#[derive(Clone)]
+pub(crate) struct Conversation {
+    pub(crate) app: App,
+    pub(crate) session: SessionId,
+}
+
+impl Conversation {
+    /// Submits a message and responds with the answer.
+    pub(crate) async fn submit<P: Protocol>(
+        self,
+        submission: Submission,
+        protocol: P,
+    ) -> Result<RunResponse<P>, HttpError> {
+        let Submission { message, replaces, tools: client_tools } = submission;
+        let IncomingMessage { id, text, files, sent } = message;
+        let mut attachments = Vec::new();
+        for file in &files {
+            attachments.push(files::attach(&self.app, file).await?);
+        }
+        let client_id = id.map(ClientId::new);
+        let (mode, from) = (SendMode::Queue, None);
+        let message = NewMessage { text, client_id, attachments, mode, from, client_tools, sent };
+        let head = self.app.store().head(&self.session).await?.unwrap_or(Seq(0));
+        let receipt = match replaces {
+            Some(earlier) => self.ask(|reply| Command::Edit { earlier, message, reply }).await?,
+            None => self.app.sessions.send(&self.session, message).await?,
+        };
+        let row = self.app.store().message_row(&self.session, receipt.message_id.as_str()).await?;
+        let after = match (row, receipt.state) {
+            (Some(row), _) => before(row.first),
+            (None, MessageState::Queued | MessageState::Steering) => head,
+            // Sent again after it was taken back or went into a run.
+            (None, MessageState::Started | MessageState::HandedOver) => return Err(nothing_to_do()),
+        };
+        RunResponse::of_answer(self, receipt.message_id, after, protocol).await
+    }
+
+    /// Applies the decisions of a client and the results of calls that it has run, and responds with the rest
+    /// of their run.
+    pub(crate) async fn resume<P: Protocol>(
+        self,
+        decided: Vec<Decided>,
+        known: &Known,
+        protocol: P,
+    ) -> Result<RunResponse<P>, HttpError> {
+        let Decisions { calls, .. } = self.decide(decided).await?;
+        self.resume_run_of(&calls, known, protocol).await
+    }
+
+    pub(crate) async fn decide(&self, decided: Vec<Decided>) -> Result<Decisions, HttpError> {
+        let mut decisions = Decisions::default();
+        for decided in decided {
+            let (call, command) = self.apply_decision(decided).await;
+            match command {
+                Ok(()) | Err(Refused::Decided { .. }) => decisions.has_decided = true,
+                Err(Refused::NotAwaited(_)) => (),
+                Err(Refused::NoCall(_)) => continue,
+                Err(refused) => return Err(refused.into()),
+            }
+            decisions.calls.insert(call);
+        }
+        Ok(decisions)
+    }
+
+    /// Applies the decisions that accompany a message, so that the message does not wait for them. A client
+    /// repeats all decisions about its last answer; only the active run can wait for any of them.
+    pub(crate) async fn apply_piggybacked_decisions(
+        &self,
+        mut decided: Vec<Decided>,
+    ) -> Result<(), HttpError> {
+        let Some(run) = self.open_run().await? else { return Ok(()) };
+        decided.retain(|it| CallId::new(it.call()).run().as_ref() == Some(&run));
+        self.decide(decided).await.map(drop)
+    }
+
+    /// DescribeOutput the results of calls to their run. None if it does not wait for all of them: another request was
+    /// faster, or it has ended.
+    pub(crate) async fn give_results(
+        &self,
+        results: Vec<Decided>,
+    ) -> Result<Option<HashSet<CallId>>, HttpError> {
+        let mut calls = HashSet::new();
+        for result in results {
+            match self.apply_decision(result).await {
+                (call, Ok(())) => drop(calls.insert(call)),
+                (_, Err(Refused::Decided { .. } | Refused::NotAwaited(_) | Refused::NoCall(_))) => {
+                    return Ok(None);
+                }
+                (_, Err(refused)) => return Err(refused.into()),
+            }
+        }
+        Ok(Some(calls))
+    }
+
+    /// Responds with the parts of these calls' run that the client does not have, and then live.
+    pub(crate) async fn resume_run_of<P: Protocol>(
+        self,
+        calls: &HashSet<CallId>,
+        known: &Known,
+        protocol: P,
+    ) -> Result<RunResponse<P>, HttpError> {
+        let run = run_of_calls(calls).ok_or_else(nothing_to_do)?;
+        let place = self.find_run(&run).await?.ok_or_else(nothing_to_do)?;
+        RunResponse::of_run(self, place, Some(known), protocol).await
+    }
+
+    /// Responds with a run from its beginning, and then live.
+    pub(crate) async fn stream_run<P: Protocol>(
+        self,
+        run: &ResponseId,
+        protocol: P,
+    ) -> Result<RunResponse<P>, HttpError> {
+        let place = self.find_run(run).await?.ok_or_else(nothing_to_do)?;
+        RunResponse::of_run(self, place, None, protocol).await
+    }
+
+    pub(crate) async fn last_user_message(&self) -> Result<Option<LastUserMessage>, HttpError> {
+        let records = self.app.store().records_of_last(&self.session, MessageKind::Said).await?;
+        Ok(records.iter().map(store::Stored::record).find_map(|it| match it.event {
+            Event::UserMessage { text, client_id, attachments, sent, .. } => {
+                Some(LastUserMessage { first: it.seq, text, client_id, attachments, sent })
+            }
+            _ => None,
+        }))
+    }
+
+    /// Returns the active run.
+    pub(crate) async fn open_run(&self) -> Result<Option<ResponseId>, HttpError> {
+        let found = self.app.store().summary(&self.session).await?;
+        Ok(found.and_then(|(summary, _)| summary.open_run))
+    }
+
+    pub(crate) async fn find_run(&self, run: &ResponseId) -> Result<Option<RunPlace>, HttpError> {
+        let row = self.app.store().message_row(&self.session, run.as_str()).await?;
+        let row = row.filter(|it| it.kind == MessageKind::Answer);
+        Ok(row.map(|it| RunPlace { id: run.clone(), after: before(it.first) }))
+    }
+
+    /// Sends a command to the session and waits for the reply.
+    pub(crate) async fn ask<T: AnswerType>(
+        &self,
+        command: impl FnOnce(ReplyTo<T>) -> Command,
+    ) -> Result<T, Refused> {
+        self.app.sessions.ask(&self.session, command).await
+    }
+
+    fn feed(&self, after: Seq) -> RecordStream {
+        RecordStream::after(self.app.clone(), self.session.clone(), after)
+    }
+
+    /// Returns whether a message is held now; a record that says so may be outdated.
+    async fn is_held(&self, message: &MessageId) -> Result<bool, HttpError> {
+        let queue = self.app.store().queue(&self.session).await?;
+        Ok(queue.messages.iter().any(|it| it.id == *message && it.held))
+    }
+
+    async fn apply_decision(&self, decided: Decided) -> (CallId, Result<(), Refused>) {
+        let (call, outcome) = match decided {
+            Decided::Approval { call, approved, reason, arguments } => {
+                let call_id = CallId::new(call);
+                let arguments = arguments.map(|it| it.to_string());
+                let answer = if approved {
+                    Answered::Accepted { scope: Scope::Once, arguments }
+                } else {
+                    Answered::Rejected
+                };
+                let by = "user".to_owned();
+                let approval = Approval { call_id: call_id.clone(), answer, feedback: reason, by };
+                let result = self.ask(|reply| Command::Approve { approval, reply }).await;
+                return (call_id, result);
+            }
+            Decided::Output { call, output } => {
+                (call, ToolOutcome { ok: true, result: output, error: None })
+            }
+            Decided::Error { call, error } => (call, failed(tool_error(error))),
+        };
+        let call_id = CallId::new(call);
+        let given = call_id.clone();
+        (given, self.ask(|reply| Command::GiveResult { call_id, outcome, reply }).await)
+    }
+}
+
+/// Returns the run of calls that a client decides about. If they belong to several, the client repeats earlier
+/// decisions, and the last run counts.
+pub(crate) fn run_of_calls(calls: &HashSet<CallId>) -> Option<ResponseId> {
+    calls.iter().filter_map(CallId::run).max()
+}
+
+/// Returns the session in which the run of a call is active.
+pub(crate) async fn session_of(app: &App, call: &CallId) -> Result<Option<SessionId>, HttpError> {
+    let Some(run) = call.run() else { return Ok(None) };
+    let mut active = app.store().needing_attention().await?.into_iter();
+    Ok(active.find(|(_, summary, _)| summary.open_run.as_ref() == Some(&run)).map(|it| it.0))
+}
+
+pub(crate) fn nothing_to_do() -> HttpError {
+    HttpError::new(RequestCode::NothingToDo, "there is nothing to answer or to go on with")
+}
+
+impl From<BadRequest> for HttpError {
+    fn from(why: BadRequest) -> Self {
+        let error = Self::invalid(why.to_string());
+        match why.param {
+            Some(param) => error.about(param),
+            None => error,
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Endpoints for the AI SDK: `useChat` works with them unchanged. The chat's id is the session's.
+
+use axum::extract::{FromRequestParts, State};
+use axum::http::HeaderValue;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, NoContent, Response};
+use formats::incoming::IncomingMessage;
+use formats::ui::{Profile, Request, Trigger};
+use formats::{ui, ui_v4};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use store::MessageKind;
+use transcript::{ClientId, MessageId, ResponseId, RewindReason, SentForm, Seq, SessionId};
+
+use crate::App;
+use crate::compat::{
+    CompatBody, Conversation, Import, IncomingConversation, LastUserMessage, PlainError, Protocol,
+    Submission, find_or_create_session, nothing_to_do, path_parameters, streamed,
+};
+use crate::error::{HttpError, RequestCode};
+use crate::extract::Params;
+use crate::openapi::{DescribeInput, Operation};
+use runtime::import;
+use session::Command;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ChatParams {
+    /// The client's major version of the AI SDK. The header `x-callboard-profile` says
+    /// the same; some versions lose the query when they resume.
+    profile: Option<ProfileNumber>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+pub(crate) enum ProfileNumber {
+    #[serde(rename = "5")]
+    Five,
+    #[default]
+    #[serde(rename = "6")]
+    Six,
+    #[serde(rename = "7")]
+    Seven,
+}
+
+impl From<ProfileNumber> for Profile {
+    fn from(number: ProfileNumber) -> Self {
+        match number {
+            ProfileNumber::Five => Self::V5,
+            ProfileNumber::Six => Self::V6,
+            ProfileNumber::Seven => Self::V7,
+        }
+    }
+}
+
+const PROFILE_HEADER: &str = "x-callboard-profile";
+
+/// The AI SDK's version that the client names, or the default.
+pub(crate) struct ClientProfile(Profile);
+
+impl<S: Send + Sync> FromRequestParts<S> for ClientProfile {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, HttpError> {
+        let Params(ChatParams { profile }) = Params::from_request_parts(parts, state).await?;
+        let header = match parts.headers.get(PROFILE_HEADER).map(HeaderValue::as_bytes) {
+            None => None,
+            Some(b"5") => Some(ProfileNumber::Five),
+            Some(b"6") => Some(ProfileNumber::Six),
+            Some(b"7") => Some(ProfileNumber::Seven),
+            Some(_) => {
+                return Err(HttpError::invalid(format!("`{PROFILE_HEADER}` is 5, 6 or 7")));
+            }
+        };
+        Ok(Self(profile.or(header).unwrap_or_default().into()))
+    }
+}
+
+impl DescribeInput for ClientProfile {
+    fn describe(operation: &mut Operation<'_>) {
+        Params::<ChatParams>::describe(operation);
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ResumeV4Params {
+    chat_id: String,
+}
+
+/// Body of a chat request.
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "a description")]
+pub(crate) struct ChatInput {
+    /// Id of the chat, which is the session's.
+    id: Option<String>,
+    /// The whole chat; all but the last is read only if the session is new.
+    messages: Option<Vec<Map<String, Value>>>,
+    /// The last message alone.
+    message: Option<Map<String, Value>>,
+    trigger: Option<String>,
+    message_id: Option<String>,
+    /// The agent of a new chat.
+    agent: Option<String>,
+    /// Tools that the client runs itself: by name, each with `description` and `parameters`.
+    tools: Option<Map<String, Value>>,
+}
+
+/// The session that a path names, if the name is valid.
+pub(crate) struct NamedChat(Option<SessionId>);
+
+impl<S: Send + Sync> FromRequestParts<S> for NamedChat {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, HttpError> {
+        let session = path_parameters(parts, state).await?.remove("session");
+        Ok(Self(session.and_then(|it| SessionId::parse(&it))))
+    }
+}
+
+impl DescribeInput for NamedChat {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.refuses(&[RequestCode::InvalidRequest]);
+    }
+}
+
+impl Protocol for Profile {
+    type Encoder = ui::Stream;
+
+    async fn encoder(&self, run: ResponseId) -> Result<ui::Stream, HttpError> {
+        Ok(ui::Stream::new(run, *self))
+    }
+}
+
+/// Version 4 of the AI SDK.
+struct V4;
+
+impl Protocol for V4 {
+    type Encoder = ui_v4::Stream;
+
+    async fn encoder(&self, run: ResponseId) -> Result<ui_v4::Stream, HttpError> {
+        Ok(ui_v4::Stream::new(run))
+    }
+}
+
+pub(crate) async fn send(
+    State(app): State<App>,
+    profile: Result<ClientProfile, HttpError>,
+    body: Result<CompatBody<ChatInput>, HttpError>,
+) -> Result<Response, PlainError> {
+    let (ClientProfile(profile), body) = (profile?, body?);
+    let request = ui::request(&body.json)?;
+    let (chat, is_new) = enter(&app, &body, &request, ui::import).await?;
+    answer(chat, is_new, request, profile).await
+}
+
+pub(crate) async fn send_v4(
+    State(app): State<App>,
+    body: Result<CompatBody<ChatInput>, HttpError>,
+) -> Result<Response, PlainError> {
+    let body = body?;
+    let mut request = ui_v4::request(&body.json)?;
+    let (chat, is_new) = enter(&app, &body, &request, ui_v4::import).await?;
+    // The client has no other way to ask for that.
+    if let Some(said) = &request.said
+        && !is_new
+        && is_sent_again(&chat, said, &body.json).await?
+    {
+        request.trigger = Trigger::Regenerate;
+        request.message_id = said.id.clone();
+    }
+    answer(chat, is_new, request, V4).await
+}
+
+/// Returns whether the client wants another answer to a message that it has sent before. By default it sends no
+/// ids: then the message has to be the last one, not followed by another, and the client has to send the
+/// messages before it. A client that sends only the new message may repeat the same text.
+async fn is_sent_again(
+    chat: &Conversation,
+    said: &IncomingMessage,
+    body: &Value,
+) -> Result<bool, HttpError> {
+    if let Some(id) = &said.id {
+        return Ok(find_message(chat, id).await?.is_some());
+    }
+    if chat.open_run().await?.is_some() || !body["message"].is_null() {
+        return Ok(false);
+    }
+    let Some(last) = chat.last_user_message().await? else { return Ok(false) };
+    Ok(said.text == last.text
+        && has_messages_before(chat, earlier_messages(body), last.first).await?
+        && has_same_files(chat, said, &last).await?)
+}
+
+/// Returns whether these messages may be those of the session before a number.
+async fn has_messages_before(
+    chat: &Conversation,
+    messages: &[Value],
+    before: Seq,
+) -> Result<bool, HttpError> {
+    let store = chat.app.store();
+    let n_said = store.count_before(&chat.session, MessageKind::Said, before).await?;
+    let n_answers = store.count_before(&chat.session, MessageKind::Answer, before).await?;
+    let is_answer = |it: &Value| it["role"] == "assistant";
+    let is_said = |it: &&Value| it["role"] == "user" || it["role"] == "system";
+    let has_answers = messages.iter().any(is_answer);
+    Ok(messages.iter().filter(is_said).count() as u64 == n_said && (has_answers || n_answers == 0))
+}
+
+async fn has_same_files(
+    chat: &Conversation,
+    said: &IncomingMessage,
+    last: &LastUserMessage,
+) -> Result<bool, HttpError> {
+    let links = |sent: Option<&SentForm>| -> Vec<String> {
+        let links = sent.into_iter().flat_map(SentForm::links);
+        links.map(|it| it.url.to_owned()).collect()
+    };
+    let mut blobs = Vec::new();
+    for file in &said.files {
+        blobs.push(import::attach(chat.app.store(), file).await?.blob);
+    }
+    let is_same = last.attachments.iter().map(|it| &it.blob).eq(&blobs);
+    Ok(is_same && links(said.sent.as_ref()) == links(last.sent.as_ref()))
+}
+
+/// Responds with the active run from its beginning.
+pub(crate) async fn resume(
+    State(app): State<App>,
+    profile: Result<ClientProfile, HttpError>,
+    chat: Result<NamedChat, HttpError>,
+) -> Result<Response, PlainError> {
+    let (ClientProfile(profile), NamedChat(session)) = (profile?, chat?);
+    let Some(session) = session else { return Ok(NoContent.into_response()) };
+    let active = active_run(Conversation { app, session }, profile).await?;
+    Ok(active.unwrap_or_else(|| NoContent.into_response()))
+}
+
+/// The same for version 4, whose client cannot read a response without a body.
+pub(crate) async fn resume_v4(
+    State(app): State<App>,
+    params: Result<Params<ResumeV4Params>, HttpError>,
+) -> Result<Response, PlainError> {
+    let Params(ResumeV4Params { chat_id }) = params?;
+    let active = match SessionId::parse(&chat_id) {
+        Some(session) => active_run(Conversation { app, session }, V4).await?,
+        None => None,
+    };
+    Ok(active.unwrap_or_else(|| streamed::<ui_v4::Stream>("".into())))
+}
+
+async fn enter(
+    app: &App,
+    body: &CompatBody<ChatInput>,
+    request: &Request,
+    import: Import,
+) -> Result<(Conversation, bool), HttpError> {
+    let incoming = IncomingConversation {
+        session: request.chat.as_deref(),
+        agent: body.agent.as_deref(),
+        has_message: request.said.is_some(),
+        earlier: earlier_messages(&body.json),
+        import,
+    };
+    find_or_create_session(app, &incoming).await
+}
+
+/// Returns all messages but the last, which is new.
+fn earlier_messages(body: &Value) -> &[Value] {
+    let messages = body["messages"].as_array().filter(|_| body["message"].is_null());
+    messages.and_then(|it| it.split_last()).map_or(&[], |(_, earlier)| earlier)
+}
+
+async fn active_run(
+    chat: Conversation,
+    protocol: impl Protocol,
+) -> Result<Option<Response>, HttpError> {
+    let Some(run) = chat.open_run().await? else { return Ok(None) };
+    Ok(Some(chat.stream_run(&run, protocol).await?.into_response()))
+}
+
+async fn answer(
+    chat: Conversation,
+    is_new: bool,
+    request: Request,
+    protocol: impl Protocol,
+) -> Result<Response, PlainError> {
+    let Request { trigger, message_id, said, decided, known, tools, .. } = request;
+    let response = match (said, trigger) {
+        (None, Trigger::Submit) => chat.resume(decided, &known, protocol).await?,
+        (said, Trigger::Regenerate)
+            if !is_new
+                && !ends_with_new_message(&chat, message_id.as_deref(), said.as_ref()).await? =>
+        {
+            let of = match message_id.or(said.and_then(|it| it.id)) {
+                Some(id) => Some(find_message(&chat, &id).await?.ok_or_else(|| no_message(&id))?),
+                None => None,
+            };
+            check_can_rewind(&chat).await?;
+            let reason = RewindReason::Regenerate;
+            let run = chat.ask(|reply| Command::Retry { of, reason, reply }).await?;
+            chat.stream_run(&run, protocol).await?
+        }
+        (Some(message), _) => {
+            chat.apply_piggybacked_decisions(decided).await?;
+            let replaces = match message_id.filter(|_| !is_new) {
+                Some(id) => replaced_message(&chat, &id, &message).await?.map(MessageId::new),
+                None => None,
+            };
+            chat.submit(Submission { message, replaces, tools }, protocol).await?
+        }
+        (None, Trigger::Regenerate) => return Err(nothing_to_do().into()),
+    };
+    Ok(response.into_response())
+}
+
+/// Returns whether the chat ends with a message that the session does not have, so that there is no answer to it
+/// yet.
+async fn ends_with_new_message(
+    chat: &Conversation,
+    answer: Option<&str>,
+    said: Option<&IncomingMessage>,
+) -> Result<bool, HttpError> {
+    match (answer, said) {
+        (None, Some(IncomingMessage { id: Some(id), .. })) => {
+            Ok(find_message(chat, id).await?.is_none())
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Returns the message that this one replaces; none if it is new.
+async fn replaced_message(
+    chat: &Conversation,
+    id: &str,
+    said: &IncomingMessage,
+) -> Result<Option<String>, HttpError> {
+    match find_message(chat, id).await? {
+        Some(earlier) => {
+            check_can_rewind(chat).await?;
+            Ok(Some(earlier))
+        }
+        None if said.id.as_deref() == Some(id) => Ok(None),
+        None => Err(no_message(id)),
+    }
+}
+
+/// Finds a message by the client's id for it, or by the server's.
+async fn find_message(chat: &Conversation, id: &str) -> Result<Option<String>, HttpError> {
+    let store = chat.app.store();
+    let of_client = store.message_of_client_id(&chat.session, &ClientId::new(id)).await?;
+    if let Some(message) = of_client {
+        return Ok(Some(message.to_string()));
+    }
+    Ok(store.message_row(&chat.session, id).await?.map(|row| row.id))
+}
+
+/// Refuses for programs: each has its own memory of the conversation, which cannot be cut.
+async fn check_can_rewind(chat: &Conversation) -> Result<(), HttpError> {
+    let agent = chat.app.sessions.agent_of(&chat.session).await?.unwrap_or_default();
+    match chat.app.agents.program_name(&agent) {
+        None => Ok(()),
+        Some(program) => {
+            let message = format!(
+                "{program} cannot go back in its conversation; say it again in a new message"
+            );
+            Err(HttpError::new(RequestCode::NotSupported, message))
+        }
+    }
+}
+
+fn no_message(id: &str) -> HttpError {
+    let message = format!("the session has no message {id:?}");
+    HttpError::new(RequestCode::MessageNotFound, message)
+}

@@ -1,0 +1,225 @@
+//! Incoming conversations: their session, their agent and their earlier messages.
+
+use std::collections::HashMap;
+use std::marker::PhantomData;
+
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::request::Parts;
+use formats::import::{Entry, Setting};
+use formats::incoming::File;
+use schemars::JsonSchema;
+use serde_json::{Map, Value};
+use transcript::{ClientId, ClientTool, Event, Level, Record, Seq, SessionId, quiesce};
+
+use super::Conversation;
+use super::files::attach;
+use crate::App;
+use crate::api::import_export::make_session;
+use crate::error::{HttpError, RequestCode};
+use crate::extract::Input;
+use crate::openapi::{DescribeInput, Operation};
+use runtime::NewSession;
+use runtime::clock;
+use runtime::import::{files_of, with_summary};
+use session::Refused;
+
+const AGENT_HEADER: &str = "x-callboard-agent";
+
+/// Body of a request, which `formats` reads and `T` describes, and the agent that it names.
+pub(crate) struct CompatBody<T> {
+    pub(crate) json: Value,
+    /// From the body, a header or the path.
+    pub(crate) agent: Option<String>,
+    description: PhantomData<T>,
+}
+
+impl<S: Send + Sync, T> FromRequest<S> for CompatBody<T> {
+    type Rejection = HttpError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
+        let (mut parts, body) = request.into_parts();
+        let in_path = path_parameters(&mut parts, state).await?.remove("agent");
+        let header = parts.headers.get(AGENT_HEADER).and_then(|it| it.to_str().ok());
+        let header = header.map(str::to_owned);
+        let request = Request::from_parts(parts, body);
+        let Input(fields) = Input::<Map<String, Value>>::from_request(request, state).await?;
+        let in_body = fields.get("agent").and_then(Value::as_str).map(str::to_owned);
+        let agent = in_body.or(header).or(in_path);
+        Ok(Self { json: Value::Object(fields), agent, description: PhantomData })
+    }
+}
+
+impl<T: JsonSchema> DescribeInput for CompatBody<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        Input::<T>::describe(operation);
+    }
+}
+
+/// Returns the parameters in the path, by name.
+pub(crate) async fn path_parameters<S: Send + Sync>(
+    parts: &mut Parts,
+    state: &S,
+) -> Result<HashMap<String, String>, HttpError> {
+    let segments = Path::from_request_parts(parts, state).await;
+    segments.map(|Path(it)| it).map_err(|it| HttpError::invalid(it.body_text()))
+}
+
+/// Reads the earlier messages of a conversation.
+pub(crate) type Import = fn(&Value, &Setting<'_>) -> Vec<Entry>;
+
+/// A conversation that a client sends.
+pub(crate) struct IncomingConversation<'a> {
+    /// The client's id of the conversation; none if the client leaves that to the server.
+    pub(crate) session: Option<&'a str>,
+    /// The agent that the client names.
+    pub(crate) agent: Option<&'a str>,
+    /// Whether it ends with a message to answer.
+    pub(crate) has_message: bool,
+    /// The messages before that one.
+    pub(crate) earlier: &'a [Value],
+    pub(crate) import: Import,
+}
+
+/// Returns the conversation's session, which is created with the earlier messages if it does not exist. True if
+/// it is new.
+pub(crate) async fn find_or_create_session(
+    app: &App,
+    incoming: &IncomingConversation<'_>,
+) -> Result<(Conversation, bool), HttpError> {
+    let session = match incoming.session {
+        None => clock::new_session_id(),
+        Some(id) => SessionId::parse(id).ok_or_else(|| {
+            let why = "is not 1 to 128 letters, digits, '-' or '_'";
+            HttpError::invalid(format!("the conversation's `id` {id:?} {why}"))
+        })?,
+    };
+    if session_exists(app, &session, incoming.agent).await? {
+        return Ok((Conversation { app: app.clone(), session }, false));
+    }
+    if !incoming.has_message {
+        return Err(HttpError::no_session(session.as_str()));
+    }
+    let agent = incoming.agent.or_else(|| app.agents.default_id());
+    let new = NewConversation {
+        session: &session,
+        agent: agent.ok_or_else(|| HttpError::invalid("no agent is configured"))?,
+        earlier: incoming.earlier,
+        import: incoming.import,
+        archived: false,
+        tools: &[],
+    };
+    let is_new = create_session(app, &new).await?;
+    Ok((Conversation { app: app.clone(), session }, is_new))
+}
+
+/// Returns whether a session exists. One that belongs to another agent is an error.
+pub(crate) async fn session_exists(
+    app: &App,
+    session: &SessionId,
+    agent: Option<&str>,
+) -> Result<bool, HttpError> {
+    match (app.store().summary(session).await?, agent) {
+        (None, _) => Ok(false),
+        (Some((summary, _)), Some(agent)) if *agent != summary.agent => {
+            Err(HttpError::invalid(format!(
+                "the session is with the agent '{}'; begin a new one to talk to '{agent}'",
+                summary.agent
+            )))
+        }
+        (Some(_), _) => Ok(true),
+    }
+}
+
+/// A session to create.
+pub(crate) struct NewConversation<'a> {
+    pub(crate) session: &'a SessionId,
+    pub(crate) agent: &'a str,
+    /// Messages from elsewhere.
+    pub(crate) earlier: &'a [Value],
+    pub(crate) import: Import,
+    /// Keeps it out of the list of sessions.
+    pub(crate) archived: bool,
+    /// Tools that the client can run itself, if the run continues from the last of these messages.
+    pub(crate) tools: &'a [ClientTool],
+}
+
+/// Creates a session. False if it exists already: another request of the same conversation was faster.
+pub(crate) async fn create_session(
+    app: &App,
+    new: &NewConversation<'_>,
+) -> Result<bool, HttpError> {
+    let NewConversation { session, agent, earlier, archived, .. } = new;
+    let created = if earlier.is_empty() && !archived {
+        let (id, agent) = ((*session).clone(), (*agent).to_owned());
+        let empty = NewSession { id, agent, title: None, workspace: None };
+        app.sessions.create(empty).await.map_err(HttpError::from)
+    } else {
+        create_with_messages(app, new).await
+    };
+    match created {
+        Err(error) if error.code == RequestCode::SessionExists => Ok(false),
+        created => created.map(|()| true),
+    }
+}
+
+async fn create_with_messages(app: &App, new: &NewConversation<'_>) -> Result<(), HttpError> {
+    let NewConversation { session, agent, earlier, import, archived, tools } = *new;
+    let agent = agent.to_owned();
+    if !app.agents.knows(&agent) {
+        let known = app.agents.names().join(", ");
+        return Err(Refused::NoAgent { name: agent, known }.into());
+    }
+    let now = clock::now();
+    let messages = Value::from(earlier);
+    let mut kept = HashMap::new();
+    for file in files_of(|setting| import(&messages, setting), now) {
+        // A file that cannot be fetched is left out, and its message is kept.
+        if let Ok(attachment) = attach(app, &file).await {
+            kept.insert(file.url, attachment);
+        }
+    }
+    let attach = |file: &File| kept.get(&file.url).cloned();
+    let mut entries = import(&messages, &Setting { agent: &agent, now, attach: &attach });
+    entries.iter_mut().for_each(|it| name_as_client(&mut it.event, earlier));
+    let first =
+        Event::SessionCreated { agent, workspace: None, workspace_confirmed: false, title: None };
+    let archived = archived.then_some(Event::SessionUpdated {
+        agent: None,
+        workspace: None,
+        workspace_confirmed: false,
+        title: None,
+        archived: Some(true),
+    });
+    let text = "The messages above were brought along by the client.".to_owned();
+    let mark = (!earlier.is_empty()).then_some(Event::Notice { level: Level::Info, text });
+    let tools = tools_for_last_message(&entries, tools);
+    let entry = |event| Entry { at: now, response_id: None, event };
+    let before = [first].into_iter().chain(archived).map(entry);
+    let after = mark.into_iter().chain(tools).map(entry);
+    let records = before.chain(entries).chain(after).zip(1..).map(|(entry, seq)| {
+        let Entry { at, response_id, event } = with_summary(entry);
+        Record::new(Seq(seq), at, session.clone(), response_id, event)
+    });
+    let mut records: Vec<Record> = records.collect();
+    // Imported calls and runs must not stay open: only the next message is answered.
+    records.extend(quiesce(&records));
+    make_session(app, session, records.into()).await
+}
+
+/// Keeps the client's own id of a message, by which it finds the message again.
+fn name_as_client(event: &mut Event, earlier: &[Value]) {
+    if let Event::UserMessage { message_id, client_id: client_id @ None, .. } = event
+        && earlier.iter().any(|it| it["id"] == message_id.as_str())
+    {
+        *client_id = Some(ClientId::new(message_id.as_str()));
+    }
+}
+
+/// Returns the event that offers tools to the run which answers the last message.
+fn tools_for_last_message(entries: &[Entry], tools: &[ClientTool]) -> Option<Event> {
+    let message_id = entries.iter().rev().find_map(|entry| match &entry.event {
+        Event::UserMessage { message_id, .. } => Some(message_id.clone()),
+        _ => None,
+    })?;
+    (!tools.is_empty()).then(|| Event::ClientTools { message_id, tools: tools.to_vec() })
+}

@@ -1,0 +1,246 @@
+//! A run as the response to a client of another protocol, sent while it happens. The body ends when it is
+//! the client's turn.
+//!
+//! The connection only follows the run: a client that disconnects stops nothing. A client that comes back
+//! receives the run from its beginning, and one that resumes it the parts that it lacks.
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use formats::Encoder;
+use formats::incoming::Known;
+use futures_util::stream;
+use tokio::sync::watch;
+use tokio::time::Interval;
+use transcript::{Event, MessageId, Record, ResponseId, Seq, SteerState};
+
+use super::Conversation;
+use crate::error::HttpError;
+use crate::record_stream::RecordStream;
+use crate::streaming;
+
+/// Asks proxies not to collect a response before they pass it on.
+const UNBUFFERED: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+
+/// Form in which runs are sent to a kind of client.
+pub(crate) trait Protocol: Send + Sync + 'static {
+    type Encoder: Encoder;
+
+    /// Begins to encode a run. May look up what the client has to know before.
+    fn encoder(
+        &self,
+        run: ResponseId,
+    ) -> impl Future<Output = Result<Self::Encoder, HttpError>> + Send;
+}
+
+/// Returns a streamed response in the encoder's format.
+pub(crate) fn streamed<E: Encoder>(body: Body) -> Response {
+    let mut response = streaming::response(E::MEDIA_TYPE, body);
+    let marker = E::MARKER
+        .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+    response.headers_mut().extend([UNBUFFERED].into_iter().chain(marker));
+    response
+}
+
+/// The response to a request that a run answers.
+pub(crate) struct RunResponse<P: Protocol> {
+    conversation: Conversation,
+    feed: RecordStream,
+    protocol: P,
+    state: State<P::Encoder>,
+    /// Encoded already, and sent before anything else.
+    unsent: String,
+    keep_alive: Interval,
+    stopping: watch::Receiver<bool>,
+}
+
+enum State<E> {
+    /// The run that answers a message has not started: the message may be queued.
+    Waiting { message: MessageId, is_sent: bool },
+    /// The run has started, and may be over.
+    Running(E),
+    /// There is no answer, or no more of it, for this reason.
+    Failed(String),
+}
+
+impl<P: Protocol> IntoResponse for RunResponse<P> {
+    fn into_response(self) -> Response {
+        streamed::<P::Encoder>(self.into_body())
+    }
+}
+
+impl<P: Protocol> RunResponse<P> {
+    /// Responds with the answer to a message that is logged after that number, already or later.
+    pub(super) async fn of_answer(
+        conversation: Conversation,
+        message: MessageId,
+        after: Seq,
+        protocol: P,
+    ) -> Result<Self, HttpError> {
+        let is_held = conversation.is_held(&message).await?;
+        let feed = conversation.feed(after);
+        let state = State::Waiting { message, is_sent: false };
+        let mut response = Self::new(conversation, feed, state, protocol);
+        if is_held {
+            response.unsent = response.fail_as_held();
+        }
+        Ok(response)
+    }
+
+    /// Responds with a run from its beginning up to now, in one piece and without pauses, and then live. The
+    /// parts that the client knows are left out.
+    pub(super) async fn of_run(
+        conversation: Conversation,
+        run: RunPlace,
+        known: Option<&Known>,
+        protocol: P,
+    ) -> Result<Self, HttpError> {
+        let mut encoder = protocol.encoder(run.id).await?;
+        let mut feed = conversation.feed(run.after);
+        let records = feed.catch_up().await?;
+        let unsent = match known {
+            Some(known) => encoder.resume(&records, known),
+            None => encoder.encode(&records),
+        };
+        let response = Self::new(conversation, feed, State::Running(encoder), protocol);
+        Ok(Self { unsent, ..response })
+    }
+
+    fn new(
+        conversation: Conversation,
+        feed: RecordStream,
+        state: State<P::Encoder>,
+        protocol: P,
+    ) -> Self {
+        Self {
+            feed,
+            protocol,
+            state,
+            unsent: String::new(),
+            keep_alive: streaming::keep_alive(),
+            stopping: conversation.app.stopping.clone(),
+            conversation,
+        }
+    }
+
+    fn into_body(mut self) -> Body {
+        // The headers are sent with the first piece, which may take long.
+        if self.unsent.is_empty() {
+            P::Encoder::KEEP_ALIVE.clone_into(&mut self.unsent);
+        }
+        streaming::body(stream::unfold(self, |mut response| async {
+            let piece = response.next().await?;
+            Some((piece, response))
+        }))
+    }
+
+    /// Returns whether everything that will be sent is there already.
+    pub(crate) fn has_ended(&self) -> bool {
+        match &self.state {
+            State::Waiting { .. } => false,
+            State::Running(encoder) => encoder.is_over(),
+            State::Failed(_) => true,
+        }
+    }
+
+    /// Waits until the response has ended and returns the encoder, for a client that does not stream; or the
+    /// reason why there is no whole answer.
+    pub(crate) async fn finish(mut self) -> Result<P::Encoder, String> {
+        loop {
+            match self.state {
+                State::Running(encoder) if encoder.is_over() => return Ok(encoder),
+                State::Failed(why) => return Err(why),
+                State::Running(_) | State::Waiting { .. } => {
+                    self.unsent.clear();
+                    self.next().await;
+                }
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Option<String> {
+        while self.unsent.is_empty() {
+            if self.has_ended() {
+                return None;
+            }
+            let record = tokio::select! {
+                biased;
+                record = self.feed.next() => Some(record),
+                _ = self.keep_alive.tick() => None,
+                // The only change there is.
+                _ = self.stopping.changed() => return Some(self.fail("The server is stopping.")),
+            };
+            self.unsent = match record {
+                Some(Ok(record)) => match self.encode(&record).await {
+                    Ok(piece) => piece,
+                    Err(error) => self.fail(&error.message),
+                },
+                Some(Err(lost)) => self.fail(&lost.to_string()),
+                None => P::Encoder::KEEP_ALIVE.to_owned(),
+            };
+        }
+        Some(std::mem::take(&mut self.unsent))
+    }
+
+    async fn encode(&mut self, record: &Record) -> Result<String, HttpError> {
+        let (message, is_sent) = match &mut self.state {
+            State::Running(encoder) => return Ok(encoder.encode(std::slice::from_ref(record))),
+            State::Failed(_) => return Ok(String::new()),
+            State::Waiting { message, is_sent } => (message, is_sent),
+        };
+        match (&record.event, &record.response_id) {
+            (Event::UserMessage { message_id, .. }, _) if message_id == message => *is_sent = true,
+            (Event::RunStart { .. }, Some(run)) if *is_sent => {
+                let mut encoder = self.protocol.encoder(run.clone()).await?;
+                let piece = encoder.encode(std::slice::from_ref(record));
+                self.state = State::Running(encoder);
+                return Ok(piece);
+            }
+            (Event::MessageDropped { message_id, .. }, _) if message_id == message => {
+                return Ok(self.fail("The message was taken back before it was answered."));
+            }
+            (Event::QueueHeld { .. } | Event::MessageQueued { held: true, .. }, _)
+                if self.conversation.is_held(message).await? =>
+            {
+                return Ok(self.fail_as_held());
+            }
+            (
+                Event::MessageSteered { message_id, state: SteerState::HandedOver, .. },
+                Some(run),
+            ) if message_id == message => self.begin_earlier(run).await?,
+            _ => (),
+        }
+        Ok(String::new())
+    }
+
+    /// DescribeInput the run that the message has steered, which began before it, as the answer.
+    async fn begin_earlier(&mut self, run: &ResponseId) -> Result<(), HttpError> {
+        if let Some(RunPlace { id, after }) = self.conversation.find_run(run).await? {
+            self.state = State::Running(self.protocol.encoder(id).await?);
+            self.feed = self.conversation.feed(after);
+        }
+        Ok(())
+    }
+
+    /// Fails because nothing will come until a person decides, which may be never.
+    fn fail_as_held(&mut self) -> String {
+        let id = &self.conversation.session;
+        self.fail(&format!(
+            "The message waits: a run was stopped, which holds what is queued. To have it answered, \
+             release the queue (on the page, or POST /api/sessions/{id}/queue/release)."
+        ))
+    }
+
+    fn fail(&mut self, why: &str) -> String {
+        self.state = State::Failed(why.to_owned());
+        P::Encoder::failure(why)
+    }
+}
+
+/// A run and its place in the log.
+pub(crate) struct RunPlace {
+    pub(super) id: ResponseId,
+    /// Number of the record before its first.
+    pub(crate) after: Seq,
+}

@@ -1,0 +1,65 @@
+//! Refusals in the form that OpenAI's clients know.
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::error::HttpError;
+use crate::openapi::{DescribeOutput, Operation};
+
+/// A refusal in OpenAI's form.
+pub(crate) struct V1Error(HttpError);
+
+/// Body of a refusal.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "OpenAiError")]
+pub(super) struct ErrorBody {
+    error: ErrorDetails,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "OpenAiErrorDetails")]
+struct ErrorDetails {
+    /// What happened and what to do, for a person.
+    message: String,
+    #[serde(rename = "type")]
+    kind: ErrorKind,
+    /// The field that causes it.
+    param: Option<String>,
+    /// Callboard's error code, as in docs/errors.md.
+    code: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "OpenAiErrorKind")]
+#[serde(rename_all = "snake_case")]
+enum ErrorKind {
+    InvalidRequestError,
+    ServerError,
+}
+
+impl<E: Into<HttpError>> From<E> for V1Error {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl IntoResponse for V1Error {
+    fn into_response(self) -> Response {
+        let HttpError { code, message, param, .. } = self.0;
+        let kind = match code.status().is_server_error() {
+            true => ErrorKind::ServerError,
+            false => ErrorKind::InvalidRequestError,
+        };
+        let error = ErrorDetails { message, kind, param, code: Some(code.as_str().to_owned()) };
+        (code.status(), Json(ErrorBody { error })).into_response()
+    }
+}
+
+impl<T: DescribeOutput> DescribeOutput for Result<T, V1Error> {
+    fn describe(operation: &mut Operation<'_>) {
+        T::describe(operation);
+        operation.refuses_with::<ErrorBody>();
+    }
+}

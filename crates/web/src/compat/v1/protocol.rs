@@ -1,0 +1,39 @@
+//! Runs in OpenAI's protocol: in chunks while they go on, or in one piece.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use formats::openai::{Chunks, Completion, Options, failure};
+use transcript::ResponseId;
+
+use crate::compat::{Protocol, RunResponse};
+use crate::error::HttpError;
+
+pub(super) struct OpenAi(pub(super) Options);
+
+impl Protocol for OpenAi {
+    type Encoder = Chunks;
+
+    async fn encoder(&self, run: ResponseId) -> Result<Chunks, HttpError> {
+        Ok(Chunks::new(run, self.0.clone()))
+    }
+}
+
+/// Header against automatic retries after a server error: the agent's actions must not be repeated.
+const NO_RETRY: (&str, &str) = ("x-should-retry", "false");
+
+/// Responds with the whole answer as soon as it has ended.
+pub(super) async fn respond_whole(response: RunResponse<OpenAi>) -> Response {
+    let completion = match response.finish().await {
+        Ok(chunks) => chunks.completion(),
+        Err(why) => Some(Completion::Failed(failure(&why, None))),
+    };
+    match completion {
+        Some(Completion::Answer(answer)) => Json(answer).into_response(),
+        Some(Completion::Failed(error)) => {
+            (StatusCode::BAD_GATEWAY, [NO_RETRY], Json(error)).into_response()
+        }
+        // A response ends only after its run has begun.
+        None => Json(()).into_response(),
+    }
+}

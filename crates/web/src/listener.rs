@@ -1,0 +1,83 @@
+//! Connections: accepting, limits and shutdown.
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tower::Service;
+
+/// Time limit for receiving the headers of a request.
+const HEADERS_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum size of all headers together.
+const HEADERS_MAX: usize = 64 * 1024;
+/// Size of the send buffer; the system allocates twice this. It bounds the memory for a connection
+/// that does not read, which would otherwise be several megabytes.
+const SEND_BUFFER: usize = 512 * 1024;
+/// Time that connections have to end when the server stops.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pause after a connection could not be accepted, for example for lack of file handles.
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
+
+/// Serves until `stopping` changes, then lets requests in progress finish. `all_gone` completes
+/// when the last connection, including WebSockets, has dropped its sender.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    mut stopping: watch::Receiver<bool>,
+    mut all_gone: mpsc::Receiver<()>,
+) {
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => {
+                    tokio::spawn(connect(stream, peer, router.clone(), stopping.clone()));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_BACKOFF).await;
+                }
+            },
+            _ = stopping.changed() => break,
+        }
+    }
+    drop((listener, router));
+    if tokio::time::timeout(SHUTDOWN_TIMEOUT, all_gone.recv()).await.is_err() {
+        tracing::warn!("some connections did not end in time");
+    }
+}
+
+/// Serves a connection. Its errors are the client's and are not logged.
+async fn connect(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    mut stopping: watch::Receiver<bool>,
+) {
+    // A delta is small and must not wait for the next one.
+    let _ = stream.set_nodelay(true);
+    let _ = socket2::SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        router.clone().call(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS_TIMEOUT)
+        .max_buf_size(HEADERS_MAX)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    let mut connection = pin!(connection);
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        _ = stopping.changed() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}

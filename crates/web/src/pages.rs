@@ -1,0 +1,426 @@
+//! The page. Served complete, so that reading works without script.
+
+pub(crate) mod assets;
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::response::{IntoResponse, Response};
+use render::{
+    Grants, ListedAgent, ListedGrant, ListedServer, ListedSession, OpenSession, Page, SearchHit,
+    SearchResults, SessionList, Settings, UnknownMessages,
+};
+use runtime::tool_catalog::McpServerInfo;
+use runtime::tool_catalog::grant_id;
+use schemars::{JsonSchema, json_schema};
+use serde::Deserialize;
+use store::{Query, Store, Window};
+use transcript::{Message, Millis, Seq, SessionId, SessionState, Summary, Transcript};
+
+use crate::App;
+use crate::api::sessions::{cursor, parse_cursor};
+use crate::error::{HttpError, PageError};
+use crate::extract::{Params, SessionPath};
+use crate::openapi::{DescribeOutput, Operation};
+use runtime::draw_pool::in_place;
+use runtime::export::page_settings;
+use runtime::import::ImportFormat;
+use runtime::page_context::PageContext;
+use runtime::window::{self, Opened};
+
+pub(crate) const LISTED: usize = 100;
+const MESSAGES: usize = render::WINDOW;
+const HITS: usize = 50;
+const GRANTS: usize = 200;
+/// Limit for the messages of one page, by [`render::weight`]; the last message may exceed it.
+const PAGE_BYTES: usize = 2 * 1024 * 1024;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct HomeParams {
+    /// Those that were put away, instead of the others.
+    #[serde(default)]
+    archived: bool,
+    /// Sessions that come after this one in the list, as the link at its end says.
+    before: Option<String>,
+    /// Words to search for, in all sessions.
+    q: Option<String>,
+    part: Option<HomePart>,
+    /// The session whose permissions are listed too.
+    session: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum HomePart {
+    /// Nothing but what was found.
+    Found,
+    /// Nothing but the permissions for more than one call.
+    Grants,
+}
+
+pub(crate) async fn home(
+    State(app): State<App>,
+    params: Result<Params<HomeParams>, HttpError>,
+) -> Result<Html, PageError> {
+    let Params(HomeParams { archived, before, q, part, session }) = params?;
+    if let Some(HomePart::Grants) = part {
+        return Ok(Html::new(render::grants_page(&listed_grants(&app, session.as_deref()).await?)));
+    }
+    let before = before.as_deref().map(parse_cursor).transpose()?;
+    let search = match q.filter(|it| !it.trim().is_empty()) {
+        Some(words) => Some(search(&app, words).await?),
+        None => None,
+    };
+    let list = ListPart { archived, before, ..ListPart::default() };
+    let permit = app.draw_permit().await;
+    let search = match (part, search) {
+        (Some(HomePart::Found), Some(found)) => {
+            let draw = move || Html::new(render::search_results_page(&found));
+            return Ok(permit.draw(draw).await);
+        }
+        (_, search) => search,
+    };
+    let mut page = PageData::load(&app, &list).await?;
+    page.sessions.search = search;
+    Ok(permit.draw(move || page.draw(None)).await)
+}
+
+/// The newest of those for all sessions, and all of the session.
+async fn listed_grants(app: &App, session: Option<&str>) -> Result<Grants, store::Error> {
+    let session = session.and_then(SessionId::parse);
+    let summary = match &session {
+        Some(session) => app.store().summary(session).await?,
+        None => None,
+    };
+    let of_session = |(covers, _): (String, Millis)| {
+        let session = session.as_ref().map(SessionId::as_str).unwrap_or_default();
+        let address = format!("/api/sessions/{session}/grants/{}", grant_id(&covers));
+        ListedGrant { address, covers }
+    };
+    let granted = summary.map(|(it, _)| it.granted).unwrap_or_default();
+    let (always, n_always) = app.store().newest_grants(GRANTS).await?;
+    let of_all = |it: store::Grant| {
+        let address = format!("/api/grants/{}", it.id);
+        ListedGrant { address, covers: it.covers }
+    };
+    Ok(Grants {
+        session: granted.into_iter().take(GRANTS).map(of_session).collect(),
+        always: always.into_iter().map(of_all).collect(),
+        n_always: u64::try_from(n_always).unwrap_or_default(),
+    })
+}
+
+async fn search(app: &App, words: String) -> Result<SearchResults, store::Error> {
+    let query =
+        Query { text: words.clone(), session: None, archived: None, limit: HITS, before: None };
+    let found = app.store().search(query).await?.hits;
+    let sessions: HashSet<SessionId> = found.iter().map(|it| it.session.clone()).collect();
+    let summaries = app.store().summaries(sessions.into_iter().collect()).await?.into_iter();
+    let titles: HashMap<SessionId, String> =
+        summaries.map(|(id, summary, _)| (id, summary.title().to_owned())).collect();
+    let hits = found.into_iter().map(|hit| SearchHit {
+        title: titles.get(&hit.session).cloned().unwrap_or_default(),
+        session: hit.session,
+        message_id: hit.message_id,
+        at: hit.at,
+        snippet: hit.snippet,
+    });
+    Ok(SearchResults { hits: hits.collect(), words })
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct PageParams {
+    /// The session as it was at this number of its log.
+    at: Option<u64>,
+    /// The newest messages that begin before this number.
+    before: Option<u64>,
+    /// The oldest messages that begin after this number.
+    after: Option<u64>,
+    /// This message and those after it.
+    message: Option<String>,
+    part: Option<PagePart>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum PagePart {
+    /// Nothing but the messages.
+    Messages,
+}
+
+pub(crate) async fn session(
+    State(app): State<App>,
+    named: Result<SessionPath, HttpError>,
+    params: Result<Params<PageParams>, HttpError>,
+) -> Result<Html, PageError> {
+    let (SessionPath(id), Params(params)) = (named?, params?);
+    let permit = app.draw_permit().await;
+    let opened = params.read(app.store(), &id).await?;
+    let opened = opened.ok_or_else(|| HttpError::no_session(id.as_str()))?;
+    let unknown = unknown(&app, &opened.shown.transcript.summary).await?;
+    let page = match params.part {
+        Some(PagePart::Messages) => None,
+        None => Some(PageData::load(&app, &ListPart::default()).await?),
+    };
+    let draw = move || draw_session(&app.page_context, &id, opened.fit(), page, params.at, unknown);
+    Ok(permit.draw(draw).await)
+}
+
+/// Draws a session's page, or without data for the page its messages alone.
+fn draw_session(
+    context: &PageContext,
+    id: &SessionId,
+    (shown, end): (Opened, Option<Opened>),
+    page: Option<PageData>,
+    at: Option<u64>,
+    unknown: Option<UnknownMessages>,
+) -> Html {
+    let open = OpenSession {
+        view: context.view_of(id, &shown.transcript.summary),
+        transcript: &shown.transcript,
+        end: &end.as_ref().unwrap_or(&shown).transcript,
+        earlier: shown.earlier.map(|it| it.0),
+        later: shown.later.map(|it| it.0),
+        at,
+        pulse: context.pulse_of(id, &shown.transcript).filter(|_| at.is_none()),
+        unknown,
+    };
+    match page {
+        Some(page) => page.draw(Some(open)),
+        None => Html::new(render::messages_page(&open)),
+    }
+}
+
+impl PageParams {
+    /// Reads the messages to show. `None` if there is no such session.
+    async fn read(
+        &self,
+        store: &Store,
+        session: &SessionId,
+    ) -> Result<Option<ReadMessages>, store::Error> {
+        let (window, keep) = self.window(store, session).await?;
+        let end = Window { before: None, limit: MESSAGES };
+        if let Some(at) = self.at {
+            let past = window::read_all(store, session, Some(Seq(at)), Transcript::default());
+            return Ok(past.await?.map(|past| {
+                in_place(|| ReadMessages {
+                    shown: window::cut(past.clone(), window),
+                    end: Some(window::cut(past, end)),
+                    keep,
+                })
+            }));
+        }
+        if window.before.is_none() || self.part.is_some() {
+            let read = window::read(store, session, window).await?;
+            return Ok(read.map(|shown| ReadMessages { shown, end: None, keep }));
+        }
+        let both = window::read_both(store, session, [window, end]).await?;
+        Ok(both.map(|[shown, end]| ReadMessages { shown, end: Some(end), keep }))
+    }
+
+    /// With the end of it that is to be kept where it is too much. A place that is not there is the end.
+    async fn window(
+        &self,
+        store: &Store,
+        session: &SessionId,
+    ) -> Result<(Window, Keep), store::Error> {
+        let window = match (self.after, &self.message) {
+            (Some(after), _) => Some(store.window_after(session, Seq(after), MESSAGES).await?),
+            (None, Some(message)) => store.window_from(session, message, MESSAGES).await?,
+            (None, None) => None,
+        };
+        if let Some(window) = window.filter(|it| it.limit > 0) {
+            return Ok((window, Keep::First));
+        }
+        Ok((Window { before: self.before.map(Seq), limit: MESSAGES }, Keep::Last))
+    }
+}
+
+/// Which messages of a window are shown where all of them are too much for a page.
+#[derive(Clone, Copy)]
+enum Keep {
+    First,
+    Last,
+}
+
+/// The messages of a page, as they were read.
+struct ReadMessages {
+    shown: Opened,
+    /// The end of the session, where the page needs it and it is not what is shown.
+    end: Option<Opened>,
+    keep: Keep,
+}
+
+impl ReadMessages {
+    /// Leaves out messages beyond what a page can hold, but never the one that it is about. What stands around them
+    /// is still drawn for all of them.
+    fn fit(self) -> (Opened, Option<Opened>) {
+        let Self { shown, end, keep } = self;
+        let messages = &shown.transcript.messages;
+        let mut room = PAGE_BYTES;
+        let fits = |message: &&Message| {
+            let fits = room > 0;
+            room = room.saturating_sub(render::weight(message));
+            fits
+        };
+        let n_shown = match keep {
+            Keep::First => messages.iter().take_while(fits).count(),
+            Keep::Last => messages.iter().rev().take_while(fits).count(),
+        };
+        if n_shown == messages.len() {
+            return (shown, end);
+        }
+        let mut fitting = shown.clone();
+        match keep {
+            Keep::First => {
+                fitting.transcript.messages.truncate(n_shown);
+                fitting.later = fitting.transcript.messages.last().map(|it| it.first);
+            }
+            Keep::Last => {
+                fitting.transcript.drop_earlier(messages.len() - n_shown);
+                fitting.earlier = fitting.transcript.messages.first().map(|it| it.first);
+            }
+        }
+        (fitting, end.or(Some(shown)))
+    }
+}
+
+/// What every page shows.
+struct PageData {
+    settings: Settings,
+    sessions: SessionList,
+    agents: Vec<ListedAgent>,
+    servers: Vec<ListedServer>,
+}
+
+fn listed_server(server: McpServerInfo) -> ListedServer {
+    let (state, problem) = (server.in_words(), server.error);
+    ListedServer { id: server.id, state, problem }
+}
+
+impl PageData {
+    async fn load(app: &App, part: &ListPart) -> Result<Self, store::Error> {
+        Ok(Self {
+            settings: page_settings(app.store()).await?,
+            sessions: listed_sessions(app, part).await?,
+            agents: app.agents.listed(),
+            servers: app.catalog.mcp_servers().into_iter().map(listed_server).collect(),
+        })
+    }
+
+    fn draw(&self, open: Option<OpenSession<'_>>) -> Html {
+        let Self { settings, sessions, agents, servers } = self;
+        let imports = &ImportFormat::all();
+        let text = render::page(&Page { settings, sessions, agents, servers, imports, open });
+        Html { text, pictures_from_elsewhere: settings.remote_images }
+    }
+}
+
+/// What the session's program has said in its version and nobody could read.
+async fn unknown(app: &App, summary: &Summary) -> Result<Option<UnknownMessages>, store::Error> {
+    let linked = summary.linked.as_ref();
+    let Some(version) = linked.map(|it| it.version.clone().unwrap_or_default()) else {
+        return Ok(None);
+    };
+    let Some(name) = app.agents.program_name(&summary.agent) else { return Ok(None) };
+    let all = app.store().unrecognized().await?.into_iter();
+    let kinds = all.filter(|it| it.agent == summary.agent && it.version == version);
+    let kinds: Vec<String> = kinds.map(|it| format!("{} ({})", it.kind, it.n)).collect();
+    let program = format!("{name} {version}").trim_end().to_owned();
+    Ok((!kinds.is_empty()).then_some(UnknownMessages { program, kinds }))
+}
+
+/// Which sessions a list shows.
+#[derive(Clone)]
+pub(crate) struct ListPart {
+    pub(crate) archived: bool,
+    pub(crate) before: Option<(Millis, SessionId)>,
+    pub(crate) limit: usize,
+}
+
+impl Default for ListPart {
+    fn default() -> Self {
+        Self { archived: false, before: None, limit: LISTED }
+    }
+}
+
+pub(crate) async fn listed_sessions(
+    app: &App,
+    part: &ListPart,
+) -> Result<SessionList, store::Error> {
+    let ListPart { archived, before, limit } = part;
+    let listed = app.store.sessions(Some(*archived), *limit, before.clone()).await?;
+    let last = listed.last().filter(|_| listed.len() == *limit);
+    let more = last.map(|(id, summary, _)| {
+        let archived = if *archived { "archived=true&" } else { "" };
+        format!("/?{archived}before={}", cursor(id, summary))
+    });
+    let waits = |summary: &Summary| summary.state() == SessionState::Waiting;
+    let attention = app.store.needing_attention().await?.into_iter();
+    let waiting = attention.filter(|(_, summary, _)| waits(summary));
+    let mut waiting: Vec<_> =
+        waiting.map(|(id, summary, _)| listed_session(app, id, summary)).collect();
+    waiting.sort_by_key(|it| Reverse(it.updated_at));
+    let others = listed.into_iter().filter(|(_, summary, _)| !waits(summary));
+    let sessions = others.map(|(id, summary, _)| listed_session(app, id, summary)).collect();
+    Ok(SessionList { waiting, sessions, archived: *archived, more, search: None })
+}
+
+fn listed_session(app: &App, id: SessionId, summary: Summary) -> ListedSession {
+    ListedSession {
+        title: summary.title().to_owned(),
+        state: summary.state(),
+        archived: summary.archived,
+        pending_deletion: app.sessions.is_pending_deletion(&id),
+        updated_at: summary.updated_at,
+        agent: summary.agent,
+        id,
+    }
+}
+
+/// A whole page.
+pub(crate) struct Html {
+    text: String,
+    pictures_from_elsewhere: bool,
+}
+
+impl Html {
+    /// One that reaches nothing but this server.
+    pub(crate) fn new(text: String) -> Self {
+        Self { text, pictures_from_elsewhere: false }
+    }
+
+    /// Nothing inline, and nothing from elsewhere but what the reader has asked for.
+    fn policy(&self) -> String {
+        let pictures = if self.pictures_from_elsewhere { " https: http:" } else { "" };
+        format!(
+            "default-src 'none'; script-src 'self'; style-src 'self'; \
+             img-src 'self' data:{pictures}; connect-src 'self'; form-action 'self'; \
+             base-uri 'none'; frame-ancestors 'none'"
+        )
+    }
+}
+
+impl IntoResponse for Html {
+    fn into_response(self) -> Response {
+        let headers = [
+            (CONTENT_TYPE, "text/html; charset=utf-8"),
+            (CONTENT_SECURITY_POLICY, &*self.policy()),
+            (REFERRER_POLICY, "no-referrer"),
+            (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (CACHE_CONTROL, "no-store"),
+        ];
+        (headers, self.text).into_response()
+    }
+}
+
+impl DescribeOutput for Html {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.gives(StatusCode::OK, Some(("text/html", json_schema!({ "type": "string" }))));
+    }
+}

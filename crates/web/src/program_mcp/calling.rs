@@ -1,0 +1,111 @@
+//! A call of a tool: answered by a stream, so that the headers are sent immediately and keep-alive events
+//! follow until there is a result. Programs give up on servers that stay silent.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use backends::ToolOutcome;
+use formats::sse;
+use futures_util::future::BoxFuture;
+use futures_util::stream;
+use serde_json::{Value, json};
+use tokio::time::Interval;
+
+use super::message::{failure, notification, success};
+use crate::streaming;
+use runtime::Sessions;
+use runtime::passes::{Holder, PendingRequest};
+use session::RelayedCall;
+
+const INVALID_PARAMS: i32 = -32602;
+/// Fields in which programs send the id of their model's call: Claude Code, Codex, and our extension for Pi.
+const CALL_ID_KEYS: [&str; 3] = ["claudecode/toolUseId", "callId", "toolCallId"];
+
+/// A call that is being answered. Dropping it, as a lost connection does, cancels it.
+struct Calling {
+    request: Value,
+    outcome: BoxFuture<'static, ToolOutcome>,
+    under_way: PendingRequest,
+    keep_alive: Interval,
+    progress_token: Value,
+    progress: u64,
+    has_ended: bool,
+}
+
+pub(super) fn start(
+    sessions: Sessions,
+    holder: &Arc<Holder>,
+    request: Value,
+    params: &Value,
+) -> Response {
+    let call = match read(&sessions, params) {
+        Ok(call) => call,
+        Err(why) => return Json(failure(&request, INVALID_PARAMS, &why)).into_response(),
+    };
+    let session = holder.session.clone();
+    let calling = Calling {
+        under_way: holder.begin(request.to_string()),
+        outcome: Box::pin(async move { sessions.call_tool(&session, call).await }),
+        keep_alive: streaming::keep_alive(),
+        progress_token: params["_meta"]["progressToken"].clone(),
+        progress: 0,
+        has_ended: false,
+        request,
+    };
+    let events = stream::unfold(calling, |mut calling| async {
+        let event = calling.next().await?;
+        Some((event, calling))
+    });
+    streaming::response(sse::MEDIA_TYPE, streaming::body(events))
+}
+
+fn read(sessions: &Sessions, params: &Value) -> Result<RelayedCall, String> {
+    let name = params["name"].as_str().unwrap_or_default();
+    if !sessions.program_tools().any(|it| it.name == name) {
+        return Err(format!("There is no tool {name:?}; tools/list names those there are."));
+    }
+    let arguments = match &params["arguments"] {
+        Value::Null => json!({}),
+        given => given.clone(),
+    };
+    let provider_call_id = CALL_ID_KEYS.iter().find_map(|it| params["_meta"][it].as_str());
+    let provider_call_id = provider_call_id.map(str::to_owned);
+    Ok(RelayedCall { tool_name: name.to_owned(), arguments, provider_call_id })
+}
+
+impl Calling {
+    async fn next(&mut self) -> Option<String> {
+        if self.has_ended {
+            return None;
+        }
+        tokio::select! {
+            biased;
+            // A cancelled request gets no answer.
+            () = self.under_way.taken_back() => None,
+            outcome = &mut self.outcome => {
+                self.has_ended = true;
+                Some(sse::event(success(&self.request, result(outcome))))
+            }
+            _ = self.keep_alive.tick() => Some(self.keep_alive_event()),
+        }
+    }
+
+    fn keep_alive_event(&mut self) -> String {
+        if self.progress_token.is_null() {
+            return sse::comment("");
+        }
+        self.progress += 1;
+        let params = json!({ "progressToken": self.progress_token, "progress": self.progress });
+        sse::event(notification("notifications/progress", params))
+    }
+}
+
+/// Writes a result as text only: if it were structured too, some programs would show the model nothing else.
+fn result(outcome: ToolOutcome) -> Value {
+    let text = match outcome.error {
+        Some(error) => error.message,
+        None => outcome.result.to_string(),
+    };
+    json!({ "content": [{ "type": "text", "text": text }], "isError": !outcome.ok })
+}

@@ -1,0 +1,30 @@
+//! Responses that are sent piece by piece.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use futures_util::{Stream, StreamExt as _};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
+
+/// Returns a response with this body, which no cache keeps.
+pub(crate) fn response(media_type: &'static str, body: Body) -> Response {
+    ([(CONTENT_TYPE, media_type), (CACHE_CONTROL, "no-cache")], body).into_response()
+}
+
+/// Returns a body that ends with the stream.
+pub(crate) fn body(pieces: impl Stream<Item = String> + Send + 'static) -> Body {
+    Body::from_stream(pieces.map(|piece| Ok::<_, Infallible>(Bytes::from(piece))))
+}
+
+/// Ticks whenever an idle connection needs a sign of life.
+pub(crate) fn keep_alive() -> Interval {
+    let mut ticks = interval_at(Instant::now() + KEEP_ALIVE_INTERVAL, KEEP_ALIVE_INTERVAL);
+    // A client that reads slowly needs one, not all that were missed.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}

@@ -1,0 +1,458 @@
+//! `GET /ws`: a WebSocket for commands and records.
+//!
+//! The server sends nothing before a command. A connection may have many subscriptions; each is a
+//! task that waits while the connection is slow. A connection that accepts nothing for ten seconds
+//! is closed; its client reconnects and reads on from the log.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
+use axum::response::Response;
+use futures_util::{FutureExt, SinkExt};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use transcript::{CallId, ClientId, MessageId, RewindReason, SendMode, Seq, SessionId};
+
+use crate::api::approvals::{DecisionInput, USER};
+use crate::api::queue;
+use crate::api::sessions::{LIST_LIMIT, SendInput, SessionObject};
+use crate::auth::keys::Revocation;
+use crate::error::{HttpError, RequestCode};
+use crate::extract::parse_object;
+use crate::openapi::{DescribeInput, Operation};
+use crate::pages::{LISTED, ListPart};
+use crate::ws::frames::{ClientFrame, Notice, ViewKind};
+use crate::ws::html_subscription::{HtmlSubscription, draw_list};
+use crate::ws::record_subscription::{Outbox, RecordSubscription};
+use crate::{App, BODY_MAX};
+use runtime::hub::ListChange;
+use session::{AnswerType, Command, QueuedChange, Receipt, ReplyTo};
+
+/// Size of the read buffer, which every connection keeps. It is small because commands are short;
+/// it grows for a long frame.
+const READ_BUFFER: usize = 1024;
+/// Size of the write buffer, which is allocated when there is something to write.
+const WRITE_BUFFER: usize = 4 * 1024;
+/// Frame size above which the connection is closed. A frame between [`BODY_MAX`] and this gets an
+/// error.
+const MAX_FRAME: usize = 2 * BODY_MAX;
+/// Number of batches of frames that may wait between the subscriptions and the connection.
+const OUTBOX: usize = 8;
+/// Close code that tells a page to sign in again.
+const SIGNED_OUT: (u16, &str) = (4401, "signed out");
+/// Time after which a connection that accepts nothing is closed.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time limit for the last frames of a connection.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+pub(crate) async fn open(
+    State(app): State<App>,
+    Extension(revocation): Extension<Revocation>,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, HttpError> {
+    let upgrade = upgrade.map_err(|it| {
+        HttpError::invalid(format!("only WebSockets are opened here: {}", it.body_text()))
+    })?;
+    let response = upgrade
+        .read_buffer_size(READ_BUFFER)
+        .write_buffer_size(WRITE_BUFFER)
+        .max_message_size(MAX_FRAME)
+        .max_frame_size(MAX_FRAME)
+        .on_upgrade(|socket| Connection::new(app).serve(socket, revocation));
+    Ok(response)
+}
+
+impl DescribeInput for WebSocketUpgrade {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.refuses(&[RequestCode::InvalidRequest]);
+    }
+}
+
+struct Connection {
+    app: App,
+    outbox: Outbox,
+    frames: mpsc::Receiver<Vec<Utf8Bytes>>,
+    /// Tasks of the subscriptions. They end when this is dropped.
+    watches: JoinSet<()>,
+    watched: HashMap<SessionId, AbortHandle>,
+    watches_list: Option<AbortHandle>,
+}
+
+impl Connection {
+    fn new(app: App) -> Self {
+        let (outbox, frames) = mpsc::channel(OUTBOX);
+        let (watches, watched) = (JoinSet::new(), HashMap::new());
+        app.metrics.watchers.inc();
+        Self { app, outbox, frames, watches, watched, watches_list: None }
+    }
+
+    async fn serve(mut self, mut socket: WebSocket, revocation: Revocation) {
+        let mut stopping = self.app.stopping.clone();
+        let mut revoked = std::pin::pin!(revocation.wait());
+        loop {
+            let answer = tokio::select! {
+                () = &mut revoked => return close(SIGNED_OUT, &mut socket).await,
+                message = socket.recv() => match message {
+                    // A frame that arrives with the end of the sign-in is not executed.
+                    Some(Ok(_)) if (&mut revoked).now_or_never().is_some() => {
+                        return close(SIGNED_OUT, &mut socket).await;
+                    }
+                    Some(Ok(Message::Text(text))) if text.len() > BODY_MAX => {
+                        refusal(HttpError::new(RequestCode::TooLarge, "a frame has at most 8 MiB"))
+                    }
+                    Some(Ok(Message::Text(text))) => self.answer(&text).await,
+                    Some(Ok(Message::Binary(_))) => {
+                        refusal(HttpError::invalid("frames are JSON text, not binary"))
+                    }
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+                    Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                },
+                Some(frames) = self.frames.recv() => frames,
+                // The value changes only once.
+                _ = stopping.changed() => {
+                    return self.send_rest(&mut socket).await;
+                }
+            };
+            let sending = send_all(&mut socket, answer, &mut self.frames);
+            let sent = tokio::select! {
+                biased;
+                () = &mut revoked => None,
+                sent = tokio::time::timeout(WRITE_TIMEOUT, sending) => Some(sent),
+            };
+            let Some(sent) = sent else {
+                return close(SIGNED_OUT, &mut socket).await;
+            };
+            match sent {
+                Ok(Ok(())) => (),
+                Ok(Err(_)) => return,
+                Err(_) => {
+                    self.app.metrics.watchers_cut_off.inc();
+                    tracing::info!(
+                        "closing a connection that accepted nothing for {WRITE_TIMEOUT:?}"
+                    );
+                    return;
+                }
+            }
+            while self.watches.try_join_next().is_some() {}
+        }
+    }
+
+    /// Sends the last records, including the ends of runs, before the server stops.
+    async fn send_rest(&mut self, socket: &mut WebSocket) {
+        let sending = send_all(socket, Vec::new(), &mut self.frames);
+        if let Ok(Ok(())) = tokio::time::timeout(CLOSE_TIMEOUT, sending).await {
+            close((close_code::AWAY, "the server is stopping"), socket).await;
+        }
+    }
+
+    /// Executes a command and returns the frames to send immediately.
+    async fn answer(&mut self, text: &str) -> Vec<Utf8Bytes> {
+        let frame = match parse_object(text.as_bytes()) {
+            Ok(frame) => frame,
+            Err(why) => {
+                return refusal(HttpError::invalid(format!("the frame cannot be read: {why}")));
+            }
+        };
+        let (session, result) = match frame {
+            ClientFrame::Ping {} => return vec![Notice::Pong {}.to_frame()],
+            ClientFrame::Subscribe { sessions: true, view, archived, limit, version, .. } => {
+                let limit = limit.unwrap_or(LISTED).clamp(1, LIST_LIMIT);
+                self.watch_list(view, ListPart { archived, limit, before: None }, version);
+                return vec![Notice::SubscribedToList { sessions: true }.to_frame()];
+            }
+            ClientFrame::Subscribe { session_id, after, view: ViewKind::Html, .. } => {
+                let id = session_id.unwrap_or_default();
+                let result = self.look(&id, Seq(after)).await;
+                (id, result)
+            }
+            ClientFrame::Subscribe { session_id, after, deltas, .. } => {
+                let id = session_id.unwrap_or_default();
+                let result = self.subscribe(&id, Seq(after), deltas.is_set()).await;
+                (id, result)
+            }
+            ClientFrame::EditMessage { session_id, message_id, text, client_id, attachments } => {
+                let replaces = Some(message_id);
+                let mode = SendMode::default();
+                let input = SendInput { text, client_id, attachments, mode, replaces };
+                let result = self.send_message(&session_id, input).await;
+                (session_id, result)
+            }
+            ClientFrame::EditQueued { session_id, message_id, text } => {
+                let result = match queue::words(text) {
+                    Ok(text) => self.change_queued(&session_id, message_id, text).await,
+                    Err(error) => Err(error),
+                };
+                (session_id, result)
+            }
+            ClientFrame::MoveQueued { session_id, message_id, position } => {
+                let change = QueuedChange::Position(position);
+                let result = self.change_queued(&session_id, message_id, change).await;
+                (session_id, result)
+            }
+            ClientFrame::DropQueued { session_id, message_id } => {
+                let change = QueuedChange::Dropped;
+                let result = self.change_queued(&session_id, message_id, change).await;
+                (session_id, result)
+            }
+            ClientFrame::SteerQueued { session_id, message_id } => {
+                let result = self.steer_queued(&session_id, message_id).await;
+                (session_id, result)
+            }
+            ClientFrame::ReleaseQueue { session_id } => {
+                let result = self.ask(&session_id, |reply| Command::ReleaseQueue { reply }).await;
+                (session_id, result)
+            }
+            ClientFrame::ClearQueue { session_id } => {
+                let result = self.ask(&session_id, |reply| Command::ClearQueue { reply }).await;
+                (session_id, result)
+            }
+            ClientFrame::Unsubscribe { session_id } => {
+                self.unsubscribe(session_id.as_deref());
+                return Vec::new();
+            }
+            ClientFrame::SendMessage { session_id, text, client_id, attachments, mode } => {
+                let input = SendInput { text, client_id, attachments, mode, replaces: None };
+                let result = self.send_message(&session_id, input).await;
+                (session_id, result)
+            }
+            ClientFrame::CancelOutput { session_id, unless_asking } => {
+                let result = self.cancel(&session_id, unless_asking);
+                (session_id, result)
+            }
+            ClientFrame::ApproveTool { session_id, call_id, decision } => {
+                let result = self.approve_tool(&session_id, call_id, decision).await;
+                (session_id, result)
+            }
+            ClientFrame::UndoApproval { session_id, call_id } => {
+                let undo = |reply| Command::UndoApproval { call_id, by: USER.to_owned(), reply };
+                let result = self.ask(&session_id, undo).await;
+                (session_id, result)
+            }
+            ClientFrame::RevokeGrant { session_id, grant_id: id } => {
+                let result = self.revoke_grant(&session_id, id).await;
+                (session_id, result)
+            }
+            ClientFrame::Continue { session_id } => {
+                let result = self.ask(&session_id, |reply| Command::Continue { reply }).await;
+                (session_id, result)
+            }
+            ClientFrame::Retry { session_id } => {
+                let (of, reason) = (None, RewindReason::Retry);
+                let retry = |reply| Command::Retry { of, reason, reply };
+                let result = self.ask(&session_id, retry).await;
+                (session_id, result)
+            }
+        };
+        match result {
+            Ok(Some(notice)) => vec![notice.to_frame()],
+            Ok(None) => Vec::new(),
+            Err(error) => vec![Notice::error(Some(session), error).to_frame()],
+        }
+    }
+
+    /// Subscribes to records. `subscribed` is sent before the first one. A second subscription
+    /// replaces the first.
+    async fn subscribe(
+        &mut self,
+        session: &str,
+        seen: Seq,
+        deltas: bool,
+    ) -> Result<Option<Notice>, HttpError> {
+        let id = parse(session)?;
+        let head = self.app.store().head(&id).await?;
+        let head = head.ok_or_else(|| HttpError::no_session(session))?;
+        if seen > head {
+            let message = format!("the log ends at {head}: subscribe again from the start");
+            return Err(HttpError::invalid(message));
+        }
+        let (app, outbox) = (self.app.clone(), self.outbox.clone());
+        let watch = RecordSubscription { app, session: id.clone(), seen, deltas, outbox };
+        let task = self.watches.spawn(watch.run());
+        self.watch(id.clone(), task);
+        Ok(Some(Notice::Subscribed { session_id: id, head }))
+    }
+
+    /// Subscribes to patches, for a page.
+    async fn look(&mut self, session: &str, seen: Seq) -> Result<Option<Notice>, HttpError> {
+        let id = parse(session)?;
+        let head = self.app.store().head(&id).await?;
+        let head = head.ok_or_else(|| HttpError::no_session(session))?;
+        let look = HtmlSubscription {
+            app: self.app.clone(),
+            session: id.clone(),
+            outbox: self.outbox.clone(),
+        };
+        let task = self.watches.spawn(look.run(seen));
+        self.watch(id.clone(), task);
+        Ok(Some(Notice::Subscribed { session_id: id, head }))
+    }
+
+    fn watch(&mut self, session: SessionId, task: AbortHandle) {
+        if let Some(before) = self.watched.insert(session, task) {
+            before.abort();
+        }
+    }
+
+    fn unsubscribe(&mut self, session: Option<&str>) {
+        let task = match session {
+            Some(session) => self.watched.remove(session),
+            None => self.watches_list.take(),
+        };
+        task.inspect(AbortHandle::abort);
+    }
+
+    fn watch_list(&mut self, view: ViewKind, part: ListPart, version: Option<String>) {
+        let (changes, outbox) = (self.app.hub.watch_list(), self.outbox.clone());
+        let task = match view {
+            ViewKind::Records => self.watches.spawn(send_list_changes(changes, outbox)),
+            ViewKind::Html => {
+                self.watches.spawn(draw_list(self.app.clone(), part, version, changes, outbox))
+            }
+        };
+        if let Some(before) = self.watches_list.replace(task) {
+            before.abort();
+        }
+    }
+
+    async fn send_message(
+        &self,
+        session: &str,
+        input: SendInput,
+    ) -> Result<Option<Notice>, HttpError> {
+        let client_id = input.client_id.clone();
+        let receipt = input.say(&self.app, &parse(session)?).await?;
+        Ok(Some(ack(client_id, receipt)))
+    }
+
+    async fn change_queued(
+        &self,
+        session: &str,
+        message_id: MessageId,
+        change: QueuedChange,
+    ) -> Result<Option<Notice>, HttpError> {
+        self.ask(session, |reply| Command::ChangeQueued { message_id, change, reply }).await
+    }
+
+    async fn steer_queued(
+        &self,
+        session: &str,
+        message_id: MessageId,
+    ) -> Result<Option<Notice>, HttpError> {
+        let steer = |reply| Command::SteerQueued { message_id, reply };
+        let receipt = self.app.sessions.ask(&parse(session)?, steer).await?;
+        Ok(Some(ack(None, receipt)))
+    }
+
+    async fn approve_tool(
+        &self,
+        session: &str,
+        call_id: CallId,
+        decision: DecisionInput,
+    ) -> Result<Option<Notice>, HttpError> {
+        let approval = decision.into_approval(call_id);
+        self.ask(session, |reply| Command::Approve { approval, reply }).await
+    }
+
+    /// Cancels the run without waiting, because frames must be handled until it has ended.
+    fn cancel(&self, session: &str, unless_asking: bool) -> Result<Option<Notice>, HttpError> {
+        let (id, sessions, outbox) =
+            (parse(session)?, self.app.sessions.clone(), self.outbox.clone());
+        tokio::spawn(async move {
+            let by = "user".to_owned();
+            let cancel = |reply| Command::Cancel { by, unless_asking, reply };
+            let cancelled = sessions.ask(&id, cancel).await;
+            if let Err(refused) = cancelled {
+                let notice = Notice::error(Some(id.to_string()), refused.into());
+                let _ = outbox.send(vec![notice.to_frame()]).await;
+            }
+        });
+        Ok(None)
+    }
+
+    async fn revoke_grant(&self, session: &str, id: String) -> Result<Option<Notice>, HttpError> {
+        let session = parse(session)?;
+        self.app.sessions.revoke_grant(&session, id, USER.to_owned()).await?;
+        Ok(None)
+    }
+
+    /// Sends a command to a session. Its outcome is in the records.
+    async fn ask<T: AnswerType>(
+        &self,
+        session: &str,
+        command: impl FnOnce(ReplyTo<T>) -> Command,
+    ) -> Result<Option<Notice>, HttpError> {
+        self.app.sessions.ask(&parse(session)?, command).await?;
+        Ok(None)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.app.metrics.watchers.dec();
+    }
+}
+
+/// Sends these frames and all others that are waiting, in one flush.
+async fn send_all(
+    socket: &mut WebSocket,
+    first: Vec<Utf8Bytes>,
+    waiting: &mut mpsc::Receiver<Vec<Utf8Bytes>>,
+) -> Result<(), axum::Error> {
+    let mut next = Some(first);
+    while let Some(frames) = next {
+        for frame in frames {
+            socket.feed(Message::Text(frame)).await?;
+        }
+        next = waiting.try_recv().ok();
+    }
+    socket.flush().await
+}
+
+async fn close((code, reason): (u16, &'static str), socket: &mut WebSocket) {
+    let frame = CloseFrame { code, reason: reason.into() };
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, socket.send(Message::Close(Some(frame)))).await;
+}
+
+/// Sends changes of the session list. After missed changes it sends the newer ones; the client can
+/// request the list.
+async fn send_list_changes(mut changes: Receiver<Arc<ListChange>>, outbox: Outbox) {
+    loop {
+        let frame = match changes.recv().await {
+            Ok(change) => list_notice(&change).to_frame(),
+            Err(RecvError::Lagged(_)) => continue,
+            Err(RecvError::Closed) => return,
+        };
+        if outbox.send(vec![frame]).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn list_notice(change: &ListChange) -> Notice {
+    match change {
+        ListChange::Gone { id } => Notice::SessionDeleted { id: id.clone() },
+        ListChange::Changed { id, summary, head } => {
+            Notice::Session(SessionObject::new(id.clone(), summary, *head))
+        }
+    }
+}
+
+fn ack(client_id: Option<ClientId>, receipt: Receipt) -> Notice {
+    let Receipt { message_id, state } = receipt;
+    Notice::Ack { client_id, message_id, state }
+}
+
+fn parse(session: &str) -> Result<SessionId, HttpError> {
+    SessionId::parse(session).ok_or_else(|| HttpError::no_session(session))
+}
+
+fn refusal(error: HttpError) -> Vec<Utf8Bytes> {
+    vec![Notice::error(None, error).to_frame()]
+}
