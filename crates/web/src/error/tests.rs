@@ -20,5 +20,5 @@ fn the_documentation_lists_every_code() {
         let (word, status) = (code.as_str(), code.status().as_u16());
         let _ = writeln!(text, "| `{word}` | {status} | {} |", code.meaning());
     }
-    expect_test::expect_file!["../../../../../docs/errors.md"].assert_eq(&text);
+    expect_test::expect_file!["../../../../docs/errors.md"].assert_eq(&text);
 }
