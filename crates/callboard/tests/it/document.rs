@@ -1,5 +1,5 @@
-//! The OpenAPI document as a judge of real answers. Stricter than its readers need to be: a field
-//! that it does not have is a fault.
+//! Checks responses against the OpenAPI document, more strictly than clients do: an undocumented
+//! field is an error.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,11 +10,11 @@ use crate::program::Server;
 
 pub(crate) struct Document {
     json: Value,
-    /// What was seen, to say in the end what was not.
+    /// Operation, status and error code of every response so far.
     seen: BTreeSet<(String, u16, String)>,
-    /// Refusals in words and on pages, which show no code. None: nobody knows what will be refused.
+    /// Error responses as plain text or pages, which have no error code. None if not checked.
     pub(crate) worded: Option<Worded>,
-    /// By the text of their schema.
+    /// Compiled validators by the text of their schema.
     validators: RefCell<HashMap<String, jsonschema::Validator>>,
 }
 
@@ -55,7 +55,7 @@ impl Document {
         found.unwrap_or_else(|| panic!("{method} {path} is not in the document"))
     }
 
-    /// Panics unless the operation may answer like this. Gives what the body says, if it is JSON.
+    /// Panics unless the operation may answer like this. Returns the body if it is JSON.
     pub(crate) fn check(&mut self, operation: &Operation, answer: &Answer) -> Value {
         let (id, status) = (operation.id(), answer.status);
         let described = &operation.json["responses"][status.to_string()];
@@ -89,18 +89,18 @@ impl Document {
         body
     }
 
-    /// Whether the operation has come to a good end yet.
+    /// Returns whether the operation has succeeded at least once.
     pub(crate) fn saw_good(&self, operation: &Operation) -> bool {
         self.seen.iter().any(|(id, status, _)| *id == operation.id() && *status < 400)
     }
 
-    /// A frame of the WebSocket, by the name of its schema.
+    /// Checks a WebSocket frame against the schema of that name.
     pub(crate) fn check_frame(&self, schema: &str, frame: &Value) {
         let schema = json!({ "$ref": format!("#/components/schemas/{schema}") });
         self.validate(&schema, frame, &frame.to_string());
     }
 
-    /// Whether the document lets the operation take this body.
+    /// Returns whether the document allows this request body.
     pub(crate) fn allows(&self, operation: &Operation, body: &[u8]) -> bool {
         let schema = &operation.json["requestBody"]["content"]["application/json"]["schema"];
         let Ok(body) = serde_json::from_slice(body) else { return schema.is_null() };
@@ -133,7 +133,7 @@ impl Document {
         jsonschema::draft202012::new(&root).unwrap()
     }
 
-    /// A schema's own words, wherever they stand.
+    /// Resolves references until the schema itself is found.
     pub(crate) fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
         match schema["$ref"].as_str().and_then(|it| it.strip_prefix('#')) {
             Some(pointer) => self.resolve(self.json.pointer(pointer).unwrap()),
@@ -141,7 +141,7 @@ impl Document {
         }
     }
 
-    /// The least that the operation asks for, if it takes JSON.
+    /// Returns the smallest body that the operation accepts, if it takes JSON.
     pub(crate) fn sample_body(&self, operation: &Operation) -> Option<Value> {
         let schema = &operation.json["requestBody"]["content"]["application/json"]["schema"];
         let schema = self.resolve(schema.as_object().map(|_| schema)?);
@@ -150,7 +150,7 @@ impl Document {
         Some(Value::Object(fields.collect()))
     }
 
-    /// Statuses and codes that the document has and nobody saw, by operation.
+    /// Returns the documented statuses and error codes without a response so far, by operation.
     pub(crate) fn unseen(&self) -> BTreeMap<String, Vec<String>> {
         let mut unseen: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for operation in self.operations() {
@@ -179,16 +179,16 @@ impl Document {
     }
 }
 
-/// Refusals that show no code, line by line: the operation, the status, the code and the words.
+/// Known error responses without an error code, one per line: operation, status, code and text.
 pub(crate) struct Worded {
     known: BTreeMap<String, String>,
     seen: BTreeSet<String>,
-    /// Those that no line has.
+    /// Responses that are not among the known lines.
     pub(crate) unknown: BTreeSet<String>,
 }
 
 impl Worded {
-    /// A line is `GET /path 404 not_found: There is nothing at this address.`
+    /// Parses lines such as `GET /path 404 not_found: There is nothing at this address.`
     pub(crate) fn read(lines: &str) -> Self {
         let known = lines.lines().map(|line| {
             let (head, words) = line.split_once(": ").unwrap();
@@ -212,7 +212,7 @@ impl Worded {
     }
 }
 
-/// Of a page, its first paragraph.
+/// Returns the text of a response, or the first paragraph of a page.
 fn words_of(answer: &Answer) -> String {
     let text = String::from_utf8_lossy(&answer.body);
     if !answer.media_type.starts_with("text/html") {
@@ -228,7 +228,7 @@ impl Operation {
         self.json["operationId"].as_str().unwrap().to_owned()
     }
 
-    /// The path with its open parts filled in.
+    /// Returns the path with this value for every parameter.
     pub(crate) fn url(&self, segment: &str) -> String {
         self.url_of(|| segment.to_owned())
     }
@@ -250,7 +250,7 @@ impl Operation {
     }
 }
 
-/// A value of this schema has no fields but those that it names.
+/// Forbids undocumented fields in values of this schema.
 fn close(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else { return };
     let names_fields = ["$ref", "properties", "allOf", "anyOf", "oneOf"];
@@ -260,7 +260,8 @@ fn close(schema: &mut Value) {
     close_inside(schema);
 }
 
-/// The same for all values within, but not for the value itself: others may name more of its fields.
+/// Forbids undocumented fields in all nested values, but not in the value itself, whose other
+/// fields may be declared by an enclosing schema.
 fn close_inside(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else { return };
     for (keyword, inner) in fields {

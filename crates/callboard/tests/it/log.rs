@@ -1,11 +1,11 @@
-//! What every log must satisfy.
+//! Invariants of every log.
 
 use std::collections::BTreeMap;
 
 use transcript::{Event, Message, Millis, Record, ResponseId, Seq, Transcript};
 
-/// Numbers are dense, and every run and call that began has ended, each exactly once, but for runs
-/// that the caller knows to be going on.
+/// Checks that record numbers are dense, and that every run and call ends exactly once, except for
+/// runs that the caller knows to be open.
 pub(crate) fn check_log(log: &[Record], may_be_open: impl Fn(&ResponseId) -> bool) {
     for (seq, record) in (1..).zip(log) {
         assert_eq!(record.seq, Seq(seq), "numbers are dense");

@@ -1,4 +1,4 @@
-//! The real program, started as a user starts it, and looked at from outside.
+//! The real program, started and observed from outside as by a user.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
@@ -52,7 +52,7 @@ mod send;
 mod sessions;
 mod shell;
 mod stand_in;
-/// What a provider takes, as `formats` tests it.
+/// The strict check of requests to model services, which the tests of `formats` use too.
 #[path = "../../../formats/src/openai/strict.rs"]
 mod strict;
 mod terminal;

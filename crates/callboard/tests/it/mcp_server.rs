@@ -1,6 +1,6 @@
 //! An MCP server for tests, over stdio and over HTTP, that can be good, silent, broken or hostile.
 //!
-//! Over stdio it is this very test program, started again to run the one test below.
+//! Over stdio it is this test program, started again to run only the test `serve`.
 
 use std::convert::Infallible;
 use std::io::{BufRead, Write};
@@ -14,12 +14,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde_json::{Value, json};
 
-/// The variable that says how it is.
+/// Environment variable with the server's mode.
 const MODE: &str = "MCP_TEST_SERVER";
 
 pub(crate) const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/// The section of a configuration that starts it.
+/// Returns a configuration section that starts the server over stdio.
 pub(crate) fn section(id: &str, mode: &str, more: &str) -> String {
     let program = std::env::current_exe().unwrap();
     let program = program.display();
@@ -30,7 +30,7 @@ pub(crate) fn section(id: &str, mode: &str, more: &str) -> String {
     )
 }
 
-/// No test unless it was started to be the server.
+/// Runs the server if the mode is set, and otherwise tests nothing.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "it is told by its environment what to be")]
 fn serve() {
@@ -48,7 +48,7 @@ fn serve() {
             stdout.flush().unwrap();
         }
     }
-    // One that does not care that nobody is there any more.
+    // A stubborn server does not exit at the end of its input.
     if mode == "stubborn" {
         loop {
             std::thread::park();
@@ -58,7 +58,7 @@ fn serve() {
 
 pub(crate) struct TestServer {
     mode: String,
-    /// Calls that nobody waits for any more.
+    /// Ids of the calls that were cancelled.
     cancelled: Vec<Value>,
     has_grown: bool,
 }
@@ -68,7 +68,7 @@ impl TestServer {
         Self { mode: mode.to_owned(), cancelled: Vec::new(), has_grown: false }
     }
 
-    /// What it says to that.
+    /// Returns the messages that answer this one.
     fn hear(&mut self, message: &Value) -> Vec<Value> {
         let id = &message["id"];
         let params = &message["params"];
@@ -82,7 +82,7 @@ impl TestServer {
             }))],
             "tools/list" => {
                 let tools = if self.mode == "hostile" { hostile() } else { self.tools() };
-                // Two pages, so that pages are read.
+                // Uses two pages, so that pagination is covered.
                 let half = tools.len() / 2;
                 vec![answer(match params["cursor"].as_str() {
                     None => json!({ "tools": tools[..half], "nextCursor": "second" }),
@@ -132,7 +132,7 @@ impl TestServer {
         tools.into_iter().map(tool).collect()
     }
 
-    /// What it says before the answer.
+    /// Returns the notifications before the result of a call.
     fn before(&mut self, name: &str, arguments: &Value, token: &Value) -> Vec<Value> {
         let notify = |method: &str, params: Value| json!({ "jsonrpc": "2.0", "method": method, "params": params });
         match name {
@@ -202,7 +202,7 @@ impl TestServer {
     }
 }
 
-/// A list that nobody should write. One of them is good.
+/// Returns a list of mostly invalid tools. The tool `echo` is valid.
 fn hostile() -> Vec<Value> {
     let object = json!({ "type": "object" });
     let tool = |name: Value, schema: Value| json!({ "name": name, "inputSchema": schema });
@@ -237,7 +237,7 @@ fn hostile() -> Vec<Value> {
     ]
 }
 
-/// Over HTTP. What it says in the answer to a request comes as a stream of events.
+/// The test server over HTTP. Results are sent as event streams.
 #[derive(Clone)]
 pub(crate) struct HttpServer {
     pub(crate) url: String,
@@ -246,7 +246,7 @@ pub(crate) struct HttpServer {
 
 struct HttpState {
     server: TestServer,
-    /// Counted up when it forgets everybody.
+    /// Id of the current session, increased when the server loses its state.
     session: u32,
     headers: HeaderMap,
 }
@@ -263,14 +263,14 @@ impl HttpServer {
         this
     }
 
-    /// As if it had been started anew.
+    /// Simulates a restart of the server.
     pub(crate) fn forget(&self) {
         let mut state = self.state.lock().unwrap();
         state.session += 1;
         state.server = TestServer::new("good");
     }
 
-    /// What came with the last request.
+    /// Returns a header of the last request.
     pub(crate) fn header(&self, name: &str) -> Option<String> {
         let state = self.state.lock().unwrap();
         Some(state.headers.get(name)?.to_str().unwrap().to_owned())
@@ -296,7 +296,7 @@ async fn hear(State(this): State<HttpServer>, headers: HeaderMap, body: String) 
     }
     let events =
         said.into_iter().map(|it| Ok::<_, Infallible>(Event::default().data(it.to_string())));
-    // A call that is not answered keeps its stream.
+    // A call without a result keeps its stream open.
     let is_answered = message["params"]["name"] != "hang";
     let stream = futures_util::stream::iter(events.collect::<Vec<_>>());
     let headers = [("mcp-session-id", session)];

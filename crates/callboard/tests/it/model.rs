@@ -1,7 +1,7 @@
-//! A model service that says nothing unless the test tells it to.
+//! A model service that answers only as the test tells it to.
 //!
-//! Every request is handed to the test, which answers it piece by piece. One connection a request,
-//! so that its end can be seen.
+//! Every request is handed to the test, which sends the response in pieces. Each request has its
+//! own connection, so that its end is visible.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(crate) struct Model {
     asked: mpsc::UnboundedReceiver<Asked>,
 }
 
-/// A request that waits for its answer.
+/// A request to the model that awaits its response.
 pub(crate) struct Asked {
     pub(crate) path: String,
     pub(crate) headers: BTreeMap<String, String>,
@@ -38,7 +38,7 @@ impl Model {
         Self { base_url, asked }
     }
 
-    /// The next request.
+    /// Waits for the next request.
     pub(crate) async fn asked(&mut self) -> Asked {
         self.asked.recv().await.unwrap()
     }
@@ -71,7 +71,7 @@ impl Asked {
         self.body["messages"].as_array().unwrap()
     }
 
-    /// The answer begins well, if it has not begun yet.
+    /// Sends the head of a successful response, unless it has been sent.
     pub(crate) async fn begin(&mut self) {
         if std::mem::replace(&mut self.has_begun, true) {
             return;
@@ -101,19 +101,19 @@ impl Asked {
         self.write("0\r\n\r\n").await;
     }
 
-    /// A whole answer.
+    /// Sends a complete response with a text.
     pub(crate) async fn answer(mut self, text: &str) {
         self.begin().await;
         self.say(json!({ "content": text })).await;
         self.finish("stop").await;
     }
 
-    /// A whole answer that wants a tool.
+    /// Sends a complete response with one tool call.
     pub(crate) async fn call(self, name: &str, arguments: &Value) {
         self.calls(&[(name, arguments)]).await;
     }
 
-    /// The same, with several at once.
+    /// Sends a complete response with several tool calls.
     pub(crate) async fn calls(mut self, calls: &[(&str, &Value)]) {
         self.begin().await;
         let calls = calls.iter().enumerate().map(|(index, (name, arguments))| {
@@ -135,11 +135,11 @@ impl Asked {
     /// Waits until the other side has closed the connection.
     pub(crate) async fn closed(mut self) {
         let mut rest = Vec::new();
-        // A reset is an end too.
+        // A reset ends the connection too.
         let _ = self.connection.read_to_end(&mut rest).await;
     }
 
-    /// Nobody may be there any more to read it.
+    /// Writes to the connection, which the client may have closed.
     async fn write(&mut self, text: &str) {
         let _ = self.connection.write_all(text.as_bytes()).await;
     }

@@ -1,10 +1,10 @@
-//! Values made from a JSON schema, right ones and wrong ones. The same seed gives the same values.
+//! Random values for a JSON schema, valid and invalid. The same seed gives the same values.
 
 use serde_json::{Map, Value, json};
 
 use crate::document::Document;
 
-/// Splitmix64: small, and good enough to choose nonsense.
+/// The pseudo-random number generator SplitMix64.
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -20,7 +20,7 @@ impl Dice {
         ((z ^ (z >> 31)) % n as u64) as usize
     }
 
-    /// True once in `n` times.
+    /// Returns true once in `n` times on average.
     pub(crate) fn once_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
@@ -33,11 +33,11 @@ impl Dice {
 pub(crate) struct Nonsense<'a> {
     pub(crate) dice: Dice,
     pub(crate) document: &'a Document,
-    /// Strings that mean something here, such as ids.
+    /// Strings with a meaning for the operation, such as ids.
     pub(crate) known: Vec<String>,
 }
 
-/// None of them is a full path: what is made of them must not touch the machine.
+/// Strings for random values. None is an absolute path, so that they cannot affect the machine.
 const STRINGS: [&str; 24] = [
     "",
     " ",
@@ -66,7 +66,7 @@ const STRINGS: [&str; 24] = [
 ];
 
 impl Nonsense<'_> {
-    /// A value that fits the schema, mostly.
+    /// Returns a value that usually fits the schema.
     pub(crate) fn value(&mut self, schema: &Value) -> Value {
         let schema = self.document.resolve(schema);
         for keyword in ["oneOf", "anyOf"] {
@@ -123,7 +123,7 @@ impl Nonsense<'_> {
         }
     }
 
-    /// Nothing that any schema asks for.
+    /// Returns a value that fits no schema of the API.
     fn wrong(&mut self) -> Value {
         match self.dice.below(12) {
             0 => Value::Null,
@@ -141,8 +141,8 @@ impl Nonsense<'_> {
         }
     }
 
-    /// The text of a value in which something is wrong: a field too many or too few, another type,
-    /// or not even JSON.
+    /// Returns the text of a value with an error: an extra or missing field, a wrong type, or
+    /// invalid JSON.
     pub(crate) fn spoiled_text(&mut self, value: &Value) -> Vec<u8> {
         let mut value = value.clone();
         for _ in 0..=self.dice.below(2) {

@@ -12,16 +12,16 @@ use tempfile::TempDir;
 use transcript::{Record, Seq};
 
 pub(crate) const TOKEN: &str = "token-of-the-tests";
-/// The token as a header.
+/// Authorization header with the token.
 pub(crate) const BEARER: &str = "Bearer token-of-the-tests";
 
-/// The folders of a server, which outlive it.
+/// Folders of a server, which survive a restart.
 pub(crate) struct Home {
     dir: TempDir,
 }
 
 impl Home {
-    /// With a workspace that has a few files in it.
+    /// Creates a data folder, and a workspace with a few files.
     pub(crate) fn new(config: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let home = Self { dir };
@@ -56,7 +56,7 @@ impl Home {
         command
     }
 
-    /// In this home's workspace, with its token and without what the tests' surroundings set.
+    /// Sets the workspace and the environment, without inherited settings of Callboard.
     pub(crate) fn prepare(&self, command: &mut Command) {
         command
             .current_dir(self.workspace())
@@ -67,7 +67,7 @@ impl Home {
             .env("CALLBOARD_LISTEN", "127.0.0.1:0");
     }
 
-    /// Runs a command to its end with this on its standard input.
+    /// Runs a command with this standard input until it exits.
     pub(crate) fn pipe_in(&self, args: &[&str], input: &str) -> (bool, String, String) {
         let mut command = self.command();
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -83,7 +83,7 @@ impl Home {
     }
 }
 
-/// Ends its process when dropped.
+/// A running server, which is killed when dropped.
 pub(crate) struct Server {
     child: Child,
     pub(crate) base: String,
@@ -109,14 +109,14 @@ impl Server {
         self.child.id()
     }
 
-    /// As by `kill -9`.
+    /// Kills the process, as by `kill -9`.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// As by Ctrl-C or a service manager; waits until it has gone, and it must go well. Gives what
-    /// it has logged and nobody has read.
+    /// Stops the server in an orderly way, as by Ctrl-C or a service manager, and checks its exit
+    /// code. Returns the log lines that have not been read.
     pub(crate) fn stop(mut self) -> Vec<String> {
         let term = Command::new("kill").arg(self.pid().to_string()).status().unwrap();
         assert!(term.success());
@@ -124,7 +124,7 @@ impl Server {
         self.stderr.iter().collect()
     }
 
-    /// Waits until the server has logged a line with these words.
+    /// Waits until the server has logged a line that contains this.
     pub(crate) fn wait_for_log(&self, words: &str) {
         assert!(self.stderr.iter().any(|line| line.contains(words)), "never logged: {words}");
     }
@@ -145,7 +145,7 @@ impl Server {
         (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
     }
 
-    /// Sends it, whatever becomes of it. It is on its way when this returns.
+    /// Sends a request without waiting for the response. All of it is sent when this returns.
     pub(crate) fn say(&self, method: Method, path: &str, body: Option<Value>) {
         let address = self.base.strip_prefix("http://").unwrap();
         let body = body.map_or(String::new(), |it| it.to_string());
@@ -164,7 +164,7 @@ impl Server {
         body
     }
 
-    /// The media type and the body.
+    /// Returns the media type and the body.
     pub(crate) async fn get_bytes(&self, path: &str) -> (String, Vec<u8>) {
         let request = self.client.get(format!("{}{path}", self.base)).bearer_auth(TOKEN);
         let response = request.send().await.unwrap();
@@ -172,13 +172,13 @@ impl Server {
         (media_type, response.bytes().await.unwrap().to_vec())
     }
 
-    /// A response that has only begun.
+    /// Returns a response whose body may still be in progress.
     pub(crate) async fn open(&self, path: &str) -> reqwest::Response {
         let request = self.client.get(format!("{}{path}", self.base)).bearer_auth(TOKEN);
         request.send().await.unwrap()
     }
 
-    /// A response that may take its time.
+    /// Returns the response to a POST, whose body may still be in progress.
     pub(crate) async fn open_post(&self, path: &str, body: Value) -> reqwest::Response {
         let request = self.client.post(format!("{}{path}", self.base)).bearer_auth(TOKEN);
         request.json(&body).send().await.unwrap()
@@ -207,7 +207,7 @@ impl Server {
         session["id"].as_str().unwrap().to_owned()
     }
 
-    /// The message's id.
+    /// Sends a message and returns its id.
     pub(crate) async fn send(&self, session: &str, text: &str) -> String {
         let path = format!("/api/sessions/{session}/messages");
         let (status, answer) = self.post(&path, json!({ "text": text })).await;
@@ -215,7 +215,7 @@ impl Server {
         answer["messageId"].as_str().unwrap().to_owned()
     }
 
-    /// Every record of the log, in pages.
+    /// Returns every record of the log, page by page.
     pub(crate) async fn log(&self, session: &str) -> Vec<Record> {
         let mut records: Vec<Record> = Vec::new();
         loop {
@@ -238,7 +238,7 @@ impl Drop for Server {
     }
 }
 
-/// Read on a thread of its own, so that a full pipe never holds the server up.
+/// Reads lines on a separate thread, so that a full pipe never blocks the server.
 fn lines_of(pipe: impl std::io::Read + Send + 'static) -> mpsc::Receiver<String> {
     let (send, lines) = mpsc::channel();
     thread::spawn(move || {
@@ -249,14 +249,14 @@ fn lines_of(pipe: impl std::io::Read + Send + 'static) -> mpsc::Receiver<String>
     lines
 }
 
-/// Runs a command to its end.
+/// Runs a command until it exits.
 pub(crate) fn output(command: &mut Command) -> (bool, String, String) {
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.success(), text(&output.stdout), text(&output.stderr))
 }
 
-/// Resident memory of a process, in bytes.
+/// Returns the resident memory of a process, in bytes.
 pub(crate) fn resident_memory(pid: u32) -> u64 {
     let status = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status"));
     let status = status.unwrap();

@@ -1,8 +1,8 @@
-//! A stand-in for Claude Code: a shell script that plays a scene, and says and does nothing but what
-//! the test tells it to.
+//! A stand-in for Claude Code: a shell script that plays a scene, and does only what the test tells
+//! it to.
 //!
-//! It runs in the workspace, where it leaves what it heard (`heard`), its arguments (`args`) and its
-//! environment (`env`), and it waits at gates (`wait_for NAME`) until the test opens them.
+//! It runs in the workspace, where it writes its input (`heard`), its arguments (`args`) and its
+//! environment (`env`). It waits at gates (`wait_for NAME`) until the test opens them.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -16,10 +16,10 @@ use crate::log::check_log;
 use crate::program::{Home, Server};
 use crate::watcher::{is_quiet, watch_until};
 
-/// The id that the stand-in gives its conversation.
+/// Id of the stand-in's conversation.
 pub(crate) const CONVERSATION: &str = "0199e09f-0000-7000-8000-000000000001";
 
-/// The words of a scene.
+/// Shell functions that a scene may use.
 const PRELUDE: &str = r#"
 echo "$*" >> args
 env > env
@@ -64,7 +64,7 @@ wait_for() { : < "gate-$1"; }
 reached() { : > "gate-$1"; }
 "#;
 
-/// A home whose only agent plays this scene.
+/// Creates a home whose only agent plays this scene.
 pub(crate) fn playing(scene: &str, settings: &str) -> Home {
     let home = Home::new("");
     let script = home.workspace().join("play");
@@ -97,19 +97,19 @@ pub(crate) fn make_gate(home: &Home, name: &str) {
 /// Opens a gate that the scene waits at.
 pub(crate) async fn open_gate(home: &Home, name: &str) {
     let gate = home.workspace().join(format!("gate-{name}"));
-    // Blocks until the other side is there.
+    // Blocks until the scene opens its end.
     tokio::task::spawn_blocking(move || OpenOptions::new().write(true).open(gate).unwrap())
         .await
         .unwrap();
 }
 
-/// Waits until the scene has come there.
+/// Waits until the scene has reached this gate.
 pub(crate) async fn wait_until_reached(home: &Home, name: &str) {
     let gate = home.workspace().join(format!("gate-{name}"));
     tokio::task::spawn_blocking(move || std::fs::read(gate).unwrap()).await.unwrap();
 }
 
-/// What the scene has left in a file.
+/// Returns a file that the scene has written, or an empty text.
 pub(crate) fn left(home: &Home, name: &str) -> String {
     std::fs::read_to_string(home.workspace().join(name)).unwrap_or_default()
 }
@@ -120,7 +120,7 @@ pub(crate) async fn session(server: &Server) -> String {
     session["id"].as_str().unwrap().to_owned()
 }
 
-/// Waits until nothing runs, and gives the last answer.
+/// Waits until nothing runs and returns the last answer.
 pub(crate) async fn last_answer(server: &Server, session: &str) -> RunMessage {
     let transcript = watch_until(server, session, is_quiet).await;
     check_log(&server.log(session).await, |_| false);
@@ -131,18 +131,18 @@ pub(crate) fn answer_in(transcript: &Transcript) -> RunMessage {
     transcript.messages.iter().rev().find_map(Message::run).unwrap().clone()
 }
 
-/// How its run ended.
+/// Returns the status of the answer's run.
 pub(crate) fn status(answer: &RunMessage) -> RunStatus {
     answer.finish.as_ref().unwrap().status
 }
 
-/// Why its run failed.
+/// Returns the error of the answer's run.
 pub(crate) fn error(answer: &RunMessage) -> (ErrorCode, String) {
     let error = answer.finish.as_ref().unwrap().error.clone().unwrap();
     (error.code, error.message)
 }
 
-/// Processes that carry a mark of ours and are about this workspace.
+/// Returns the processes that carry Callboard's mark and work in this workspace.
 pub(crate) fn alive(home: &Home) -> Vec<String> {
     let workspace = home.workspace().canonicalize().unwrap();
     let is_ours = |pid: &String| {

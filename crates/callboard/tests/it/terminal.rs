@@ -1,4 +1,4 @@
-//! A program at a terminal, and somebody who reads it and types.
+//! A program in a terminal, and the input and output of its user.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -8,11 +8,11 @@ use std::process::{Child, Command, Stdio};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-/// Ends its process when dropped.
+/// A program in a pseudo-terminal, which is killed when dropped.
 pub(crate) struct Terminal {
     child: Child,
     screen: File,
-    /// All that was shown.
+    /// All output so far.
     pub(crate) shown: String,
 }
 
@@ -30,7 +30,7 @@ impl Terminal {
             .stderr(Stdio::from(theirs()))
             .env_remove("NO_COLOR");
         let child = command.spawn().unwrap();
-        // The command holds its ends open too, and would keep the terminal alive.
+        // The command would otherwise keep its ends open, and with them the terminal.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Self { child, screen: File::from(ours), shown: String::new() }
     }
@@ -39,8 +39,7 @@ impl Terminal {
         self.child.id()
     }
 
-    /// Reads until these words have come after what was looked for before; gives what came up to
-    /// their end.
+    /// Reads until these words appear in the new output, and returns the new output.
     pub(crate) fn until(&mut self, words: &str) -> String {
         let from = self.shown.len();
         while !self.shown[from..].contains(words) {
@@ -53,14 +52,14 @@ impl Terminal {
         self.screen.write_all(words.as_bytes()).unwrap();
     }
 
-    /// Reads to the end; gives the exit code.
+    /// Reads to the end. Returns the exit code and the output.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         while self.read() {}
         let code = self.child.wait().unwrap().code();
         (code, std::mem::take(&mut self.shown))
     }
 
-    /// False at the end: a terminal that nobody writes to any more says so by an error.
+    /// Returns false at the end, which a terminal without writers reports as an error.
     fn read(&mut self) -> bool {
         let mut piece = [0; 4096];
         let n = self.screen.read(&mut piece).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! A WebSocket client that keeps what it saw.
+//! A WebSocket client for tests.
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ impl Watcher {
         Self::connect_with_buffer(server, None).await
     }
 
-    /// A small buffer makes a client that does not read felt soon.
+    /// Connects with this receive buffer. With a small one, a slow reader is noticed soon.
     pub(crate) async fn connect_with_buffer(server: &Server, buffer: Option<u32>) -> Self {
         let address = server.base.strip_prefix("http://").unwrap();
         let request = format!("ws://{address}/ws?token={TOKEN}").into_client_request().unwrap();
@@ -64,12 +64,12 @@ impl Watcher {
         self.say(frame).await;
     }
 
-    /// The next frame; none when the connection has ended.
+    /// Returns the next frame, or none if the connection has ended.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         self.next_text().await.map(|text| serde_json::from_str(&text).unwrap())
     }
 
-    /// The next frame as it was sent.
+    /// Returns the text of the next frame, or none if the connection has ended.
     pub(crate) async fn next_text(&mut self) -> Option<Utf8Bytes> {
         loop {
             match self.socket.next().await {
@@ -80,7 +80,7 @@ impl Watcher {
         }
     }
 
-    /// The next frame of that type; panics if the connection ends first.
+    /// Returns the next frame of that type. Panics if the connection ends first.
     pub(crate) async fn until(&mut self, kind: &str) -> Value {
         loop {
             let frame = self.next().await.expect("the connection should be open");
@@ -91,13 +91,13 @@ impl Watcher {
     }
 }
 
-/// A frame that is a record of the log.
+/// Returns the record in a frame, if it is one.
 pub(crate) fn as_record(frame: &Value) -> Option<Record> {
     frame.get("seq").filter(|_| frame.get("at").is_some())?;
     Some(serde_json::from_value(frame.clone()).unwrap())
 }
 
-/// Watches a session from its beginning until `is_done` of what it shows.
+/// Watches a session from its beginning until `is_done` holds for its transcript.
 pub(crate) async fn watch_until(
     server: &Server,
     session: &str,
@@ -117,7 +117,7 @@ pub(crate) async fn watch_until(
     transcript
 }
 
-/// Nothing runs and nothing waits.
+/// Returns whether nothing runs and nothing is queued.
 pub(crate) fn is_quiet(transcript: &Transcript) -> bool {
     let summary = &transcript.summary;
     summary.open_run.is_none() && !summary.unanswered && summary.queued == 0
