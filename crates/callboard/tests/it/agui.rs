@@ -1,5 +1,5 @@
-//! AG-UI on the wire: what its strictest client hears over HTTP, whoever answers. The clients themselves are
-//! tried in `e2e/agui*.test.mjs`.
+//! AG-UI over HTTP, checked with the strictest known client. The client libraries themselves are
+//! tested in `e2e/agui*.test.mjs`.
 
 use ::formats::agui::testing::Client;
 use reqwest::StatusCode;
@@ -14,7 +14,8 @@ fn said(id: &str, text: &str) -> Value {
     json!({ "id": id, "role": "user", "content": text })
 }
 
-/// One run: it must be taken by the client, which then has what the server keeps.
+/// Runs the thread once. Checks that the client accepts the stream and then has the stored
+/// messages.
 async fn run(server: &Server, client: &mut Client, thread: &str, more: Value) -> Vec<Value> {
     let mut body = json!({ "threadId": thread, "runId": "run", "messages": client.messages });
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -35,7 +36,7 @@ async fn say(server: &Server, client: &mut Client, thread: &str, text: &str) -> 
 }
 
 #[tokio::test]
-async fn a_program_answers_too() {
+async fn program_agents_answer_over_agui() {
     let home = playing("while :; do hear_user; text Hello; result; done", "");
     let server = home.start();
     let thread = session(&server).await;
@@ -47,7 +48,7 @@ async fn a_program_answers_too() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_asked_for_twice_is_told_twice() {
+async fn a_repeated_request_replays_the_run() {
     let home = Home::instant();
     let server = home.start();
     let mut client = Client::default();
@@ -59,7 +60,7 @@ async fn a_run_that_is_asked_for_twice_is_told_twice() {
 }
 
 #[tokio::test]
-async fn a_decision_that_somebody_else_made_is_no_reason_to_hear_nothing() {
+async fn a_late_decision_still_gets_the_outcome() {
     let home = Home::instant();
     let server = home.start();
     let mut client = Client::default();

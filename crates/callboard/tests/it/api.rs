@@ -1,4 +1,4 @@
-//! The HTTP interface as its users see it.
+//! The HTTP API from a client's point of view.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ async fn a_conversation_from_end_to_end() {
 }
 
 #[tokio::test]
-async fn without_deltas_the_log_is_shorter_and_says_the_same() {
+async fn a_log_without_deltas_replays_to_the_same_transcript() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -60,7 +60,7 @@ async fn without_deltas_the_log_is_shorter_and_says_the_same() {
 }
 
 #[tokio::test]
-async fn sending_twice_under_one_client_id_is_sending_once() {
+async fn a_repeated_client_id_sends_once() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -108,7 +108,7 @@ async fn a_failed_run_can_be_retried_and_a_broken_one_continued() {
 }
 
 #[tokio::test]
-async fn messages_come_in_pages_and_in_either_order() {
+async fn messages_are_paged_in_either_order() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -160,7 +160,7 @@ async fn sessions_are_listed_renamed_and_archived() {
 }
 
 #[tokio::test]
-async fn bad_requests_get_a_clear_answer() {
+async fn bad_requests_get_a_clear_error() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -214,7 +214,7 @@ async fn bad_requests_get_a_clear_answer() {
 }
 
 #[tokio::test]
-async fn assets_of_the_page_are_compressed_and_kept_by_browsers() {
+async fn assets_are_compressed_and_cached() {
     let home = Home::instant();
     let server = home.start();
     let page = tools::http_client().get(&server.base).bearer_auth(crate::program::TOKEN).send();
@@ -240,7 +240,7 @@ async fn assets_of_the_page_are_compressed_and_kept_by_browsers() {
 }
 
 #[tokio::test]
-async fn everything_but_healthz_and_assets_needs_the_token() {
+async fn all_but_healthz_and_assets_needs_the_token() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;

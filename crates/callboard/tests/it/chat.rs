@@ -1,5 +1,5 @@
-//! Front ends of others: what they are told, whenever they come, and what they may not do. The clients
-//! themselves are tried in `e2e/chat*.test.mjs`.
+//! The AI SDK endpoints and contract events: their streams, and the requests that are refused. The
+//! client libraries themselves are tested in `e2e/chat*.test.mjs`.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn said(id: &str, text: &str) -> Value {
     json!({ "id": id, "role": "user", "parts": [{ "type": "text", "text": text }] })
 }
 
-/// The chunks of a response.
+/// Returns the chunks of a response.
 fn chunks(body: &Value) -> Vec<Value> {
     let events = body.as_str().unwrap_or_default().split("\n\n");
     let data = events.filter_map(|it| it.strip_prefix("data: ")).filter(|it| *it != "[DONE]");
@@ -29,14 +29,14 @@ async fn chat(server: &Server, body: Value) -> (StatusCode, Value) {
 }
 
 #[tokio::test]
-async fn what_is_answered_anew_is_the_last_message_of_the_chat() {
+async fn regenerating_answers_the_last_message_of_the_request() {
     let home = Home::instant();
     let server = home.start();
     let (first, second) = (said("u1", "say one"), said("u2", "say two"));
     chat(&server, json!({ "id": "c", "messages": [first] })).await;
     let answer = json!({ "id": "a1", "role": "assistant", "parts": [] });
-    // It was never sent, because the connection was lost.
-    let anew = json!({
+    // The second message never arrived, because the connection was lost.
+    let regenerate = json!({
         "id": "c", "trigger": "regenerate-message", "messages": [first, answer, second],
     });
     let kept = async || {
@@ -48,18 +48,18 @@ async fn what_is_answered_anew_is_the_last_message_of_the_chat() {
         });
         texts.collect::<Vec<_>>()
     };
-    chat(&server, anew.clone()).await;
+    chat(&server, regenerate.clone()).await;
     let told = kept().await;
     assert_eq!(told.len(), 4, "nothing was put aside: {told:?}");
     assert_eq!(told[2], "say two");
-    chat(&server, anew).await;
+    chat(&server, regenerate).await;
     assert_eq!(kept().await.len(), 4, "now it is answered again");
     let body = json!({ "id": "c", "trigger": "regenerate-message", "messages": [first] });
     chat(&server, body).await;
     assert_eq!(kept().await.len(), 2, "and so is the first, and what came after is put aside");
 }
 
-/// What a reader is told who has everything up to that record, until it is told that the run ended.
+/// Returns the events that a reader gets after record `after`, up to the end of the run.
 async fn contract_events(server: &Server, session: &str, after: u64) -> Vec<(u64, Value)> {
     let path = format!("/api/sessions/{session}/contract-events?after={after}");
     let mut response = server.open(&path).await;
@@ -84,7 +84,7 @@ fn event(text: &str) -> Option<(u64, Value)> {
 }
 
 #[tokio::test]
-async fn a_message_that_is_sent_twice_is_answered_once_and_told_twice() {
+async fn a_repeated_message_replays_its_answer() {
     let home = Home::instant();
     let server = home.start();
     let body = json!({ "id": "c", "messages": [said("u1", "time in Paris")] });
@@ -98,7 +98,7 @@ async fn a_message_that_is_sent_twice_is_answered_once_and_told_twice() {
 }
 
 #[tokio::test]
-async fn a_decision_that_somebody_else_made_is_no_reason_to_hear_nothing() {
+async fn a_late_decision_still_gets_the_outcome() {
     let home = Home::instant();
     let server = home.start();
     let body = json!({ "id": "c", "messages": [said("u1", "run echo hi > made.txt")] });
@@ -129,7 +129,7 @@ async fn a_decision_that_somebody_else_made_is_no_reason_to_hear_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_client_has_not_run_it_cannot_give_the_result_of() {
+async fn a_result_for_a_call_that_has_ended_is_refused() {
     let home = Home::instant();
     let server = home.start();
     let body = json!({ "id": "c", "messages": [said("u1", "use the client tool pick")] });
@@ -143,7 +143,7 @@ async fn what_a_client_has_not_run_it_cannot_give_the_result_of() {
 }
 
 #[tokio::test]
-async fn a_program_cannot_go_back() {
+async fn program_agents_cannot_rewind() {
     let home = playing("while :; do hear_user; text Hello; result; done", "");
     let server = home.start();
     let id = session(&server).await;
@@ -161,7 +161,7 @@ async fn a_program_cannot_go_back() {
 }
 
 #[tokio::test]
-async fn contract_events_go_on_after_any_of_them() {
+async fn contract_events_resume_after_any_event() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -173,9 +173,9 @@ async fn contract_events_go_on_after_any_of_them() {
     assert_eq!(status, StatusCode::NOT_FOUND);
 }
 
-/// Its end is told by two events that come from one record.
+/// The end of a stopped run is two events that come from one record.
 #[tokio::test]
-async fn contract_events_of_a_stopped_run_go_on_after_any_of_them() {
+async fn contract_events_of_a_stopped_run_resume_after_any_event() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -186,7 +186,8 @@ async fn contract_events_of_a_stopped_run_go_on_after_any_of_them() {
     check_that_contract_events_go_on(&server, &session).await;
 }
 
-/// Cut off after any event, a reader is told the rest. What its record told may come once more.
+/// Checks that a reader that reconnects after any event gets the rest. The events of the last
+/// record may come once more.
 async fn check_that_contract_events_go_on(server: &Server, session: &str) {
     let all = contract_events(server, session, 0).await;
     assert!(all.len() > 3, "{all:?}");
@@ -199,7 +200,7 @@ async fn check_that_contract_events_go_on(server: &Server, session: &str) {
 }
 
 #[tokio::test]
-async fn who_waits_for_contract_events_knows_at_once_that_the_server_listens() {
+async fn contract_events_open_with_a_comment() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -209,7 +210,7 @@ async fn who_waits_for_contract_events_knows_at_once_that_the_server_listens() {
 }
 
 #[tokio::test]
-async fn a_message_that_a_stop_holds_back_is_no_endless_response() {
+async fn a_held_message_ends_its_response_with_an_error() {
     let home = Home::instant();
     let server = home.start();
     let (_, asked) =
@@ -234,9 +235,9 @@ async fn a_message_that_a_stop_holds_back_is_no_endless_response() {
     assert_eq!(kinds(&chunks(&told)).last(), Some(&"finish"), "{told}");
 }
 
-/// Whether it waited or not, and whatever has become of its text.
+/// Holds for a message that was queued and for one that was edited.
 #[tokio::test]
-async fn what_was_said_comes_back_as_it_was_sent() {
+async fn user_messages_are_returned_as_sent() {
     let home = Home::instant();
     let server = home.start();
     let text = |it: &str| json!({ "type": "text", "text": it });
@@ -272,7 +273,7 @@ async fn what_was_said_comes_back_as_it_was_sent() {
 }
 
 #[tokio::test]
-async fn a_message_that_waits_has_a_stream_of_comments() {
+async fn a_queued_message_streams_keep_alive_comments() {
     let home = Home::instant();
     let server = home.start();
     let body = |id: &str, text: &str| json!({ "id": "c", "messages": [said(id, text)] });
@@ -288,9 +289,9 @@ async fn a_message_that_waits_has_a_stream_of_comments() {
     assert_eq!(kinds(&chunks(&json!(rest))).last(), Some(&"finish"), "{rest}");
 }
 
-/// Version 4 sends no ids as long as nobody tells it to.
+/// Clients of AI SDK 4 send no message ids by default.
 #[tokio::test]
-async fn a_last_message_without_an_id_that_comes_again_is_answered_anew() {
+async fn a_repeated_message_without_an_id_is_answered_again() {
     let home = Home::instant();
     let server = home.start();
     let user = |text: &str| json!({ "role": "user", "content": text });
@@ -314,7 +315,7 @@ async fn a_last_message_without_an_id_that_comes_again_is_answered_anew() {
 }
 
 #[tokio::test]
-async fn the_same_words_with_another_file_are_a_new_message() {
+async fn the_same_text_with_another_file_is_a_new_message() {
     let home = Home::instant();
     let server = home.start();
     let count = async |session: &str, kind: &str| {
@@ -335,7 +336,7 @@ async fn the_same_words_with_another_file_are_a_new_message() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_written_anew_on_our_page_keeps_its_links() {
+async fn editing_a_message_on_the_page_keeps_its_links() {
     let home = Home::instant();
     let server = home.start();
     let link = json!({ "type": "file", "mediaType": "image/png", "url": "https://example.com/" });
@@ -366,7 +367,7 @@ async fn post_file(server: &Server, session: &str, url: &str) {
 }
 
 #[tokio::test]
-async fn refusals_at_the_door_are_plain_text_too() {
+async fn authentication_errors_are_plain_text() {
     let home = Home::instant();
     let server = home.start();
     let address = |path: &str| format!("{}{path}", server.base);
@@ -381,9 +382,9 @@ async fn refusals_at_the_door_are_plain_text_too() {
     assert_eq!(other.headers()["content-type"], "application/json");
 }
 
-/// The stream folded, and put right by the history as its readers do, is the history.
+/// Checks that the folded stream, completed from the history as readers do, equals the history.
 #[tokio::test]
-async fn contract_events_are_the_contract_messages() {
+async fn contract_events_add_up_to_the_contract_messages() {
     let home = Home::instant();
     let server = home.start();
     for text in ["time in Paris and Tokyo", "break", "run echo hi > made.txt"] {
@@ -408,7 +409,7 @@ fn check_contract(events: &[Value], kept: &[Value]) {
         of("agent.step.completed").map(|it| it["payload"]["content"].clone()).collect();
     let role = |it: &&Value, role: &str| it["role"] == role;
     let steps = kept.iter().filter(|it| role(it, "assistant")).map(|it| it["content"].clone());
-    // A step that broke off has no end to tell; its words are in the history alone.
+    // An interrupted step has no `completed` event; its text is only in the history.
     let steps: Vec<Value> = steps.collect();
     assert_eq!(steps[..told.len()], told, "{kept:?}");
     let started = of("agent.tool.started").map(|it| it["payload"]["tool_call_id"].clone());

@@ -1,4 +1,4 @@
-//! A `callboard.toml` of the working folder is obeyed when a person has agreed to it, and not before.
+//! A `callboard.toml` in the working folder is used only after a person has agreed to it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use crate::terminal::Terminal;
 const CONFIG: &str = "[[agents]]\nid = \"codex\"\nkind = \"codex\"\ncommand = [\"./tool.sh\"]\n\
                       [approvals]\nshell = \"allow\"\n";
 
-/// Somebody else's repository, whose program leaves a proof that it was run.
+/// A foreign repository with a program that leaves a proof when it is run.
 fn foreign() -> Home {
     let home = Home::new(CONFIG);
     let tool = home.workspace().join("tool.sh");
@@ -23,7 +23,8 @@ fn config(home: &Home) -> PathBuf {
     home.workspace().join("callboard.toml")
 }
 
-/// Without any configuration that was named, and with a configuration folder of its own.
+/// Returns a command without an explicitly named configuration, and with its own configuration
+/// folder.
 fn command(home: &Home, folder: &Path, args: &[&str]) -> Command {
     let mut command = home.command();
     command
@@ -39,13 +40,13 @@ fn run(home: &Home, args: &[&str]) -> (bool, String, String) {
     output(&mut command(home, &home.workspace(), args))
 }
 
-/// Whether the foreign program has been run since the last look.
+/// Returns whether the foreign program has been run since the last check.
 fn was_run(home: &Home) -> bool {
     std::fs::remove_file(home.workspace().join("proof")).is_ok()
 }
 
 #[test]
-fn a_file_that_nobody_agreed_to_is_skipped() {
+fn an_untrusted_file_is_skipped() {
     let home = foreign();
     let (_, stdout, stderr) = run(&home, &["doctor"]);
     assert!(stderr.contains("skipped") && stderr.contains("callboard trust"), "{stderr}");
@@ -57,7 +58,7 @@ fn a_file_that_nobody_agreed_to_is_skipped() {
 }
 
 #[tokio::test]
-async fn a_server_skips_it_and_says_what_it_read() {
+async fn a_server_logs_skipped_and_read_files() {
     let home = foreign();
     let server = Server::start(command(&home, &home.workspace(), &["serve"]));
     let agents = server.get("/api/agents").await;
@@ -72,7 +73,7 @@ async fn a_server_skips_it_and_says_what_it_read() {
 }
 
 #[test]
-fn an_agreement_is_for_one_content_of_one_file() {
+fn trust_covers_one_content_of_one_file() {
     let home = foreign();
     let (ok, stdout, stderr) = run(&home, &["trust"]);
     assert!(
@@ -89,7 +90,7 @@ fn an_agreement_is_for_one_content_of_one_file() {
     assert!(stdout.contains("Version 1.2.3."), "{stdout}");
     assert!(was_run(&home));
 
-    // Trust holds for the same file by another path, and not for a copy.
+    // Trust covers the same file by another path, but not a copy.
     let link = home.data().join("link");
     std::os::unix::fs::symlink(home.workspace(), &link).unwrap();
     output(&mut command(&home, &link, &["doctor"]));
@@ -115,7 +116,7 @@ fn an_agreement_is_for_one_content_of_one_file() {
 }
 
 #[test]
-fn somebody_at_a_terminal_is_asked() {
+fn at_a_terminal_trust_is_asked_for() {
     let home = foreign();
     let ask = |answer: &str| {
         let mut terminal = Terminal::start(&mut command(&home, &home.workspace(), &["doctor"]));
@@ -137,7 +138,7 @@ fn somebody_at_a_terminal_is_asked() {
 }
 
 #[test]
-fn a_file_that_was_named_needs_no_agreement() {
+fn an_explicitly_named_file_needs_no_trust() {
     let home = foreign();
     run(&home, &["doctor", "--config", "callboard.toml"]);
     assert!(was_run(&home));
@@ -147,7 +148,7 @@ fn a_file_that_was_named_needs_no_agreement() {
 }
 
 #[test]
-fn display_settings_need_no_agreement_and_a_broken_file_stops_nothing() {
+fn display_settings_need_no_trust_and_broken_files_are_skipped() {
     let home = Home::new("[demo]\npace = \"instant\"\n");
     let (_, stdout, stderr) = run(&home, &["doctor"]);
     assert!(stderr.is_empty() || !stderr.contains("skipped"), "{stderr}");
@@ -160,9 +161,9 @@ fn display_settings_need_no_agreement_and_a_broken_file_stops_nothing() {
     );
 }
 
-/// The user's own file is used where a foreign one is skipped.
+/// The user's own file is used if the foreign one is skipped.
 #[test]
-fn the_users_own_file_is_next() {
+fn the_users_own_file_is_the_fallback() {
     let home = foreign();
     let own = home.data().join("config/callboard");
     std::fs::create_dir_all(&own).unwrap();

@@ -1,4 +1,5 @@
-//! Every operation, called for good and for ill; every answer is what the OpenAPI document says.
+//! Calls every operation with success and with failure, and checks each response against the
+//! OpenAPI document.
 
 mod faces;
 
@@ -12,17 +13,17 @@ use crate::door::raw;
 use crate::program::{BEARER, Home, Server};
 use crate::watcher::{Watcher, is_quiet, watch_until};
 
-/// Refusals that these tests cannot cause, and where they are caused: when the disk is full
-/// (`disk.rs`), a body takes half a minute (`door.rs`), or in an instant of the server's end.
+/// Errors that these tests cannot cause. They belong to a full disk (`disk.rs`), a body that takes
+/// half a minute (`door.rs`), or the moment of shutdown.
 const ELSEWHERE: [&str; 4] = ["408 too_slow", "500 internal_error", "503 stopping", "507 storage"];
 
-/// An agent that is a program, and not on this machine.
+/// A program agent that is not installed on this machine.
 const ABSENT: &str = "absent";
 
 const GET: Method = Method::GET;
 const POST: Method = Method::POST;
 
-/// A client that shows every answer to the document.
+/// A client that checks every response against the document.
 struct Caller<'a> {
     server: &'a Server,
     document: Document,
@@ -56,13 +57,13 @@ impl Caller<'_> {
         let status = response.status().as_u16();
         let media_type = response.headers().get(CONTENT_TYPE).map(|it| it.to_str().unwrap());
         let media_type = media_type.unwrap_or_default().to_owned();
-        // After this answer, the connection speaks another language.
+        // After status 101 the connection speaks another protocol.
         let body =
             if status == 101 { Vec::new() } else { response.bytes().await.unwrap().to_vec() };
         (status, self.document.check(&operation, &Answer { status, media_type, body }))
     }
 
-    /// The beginning of an answer that need not have an end.
+    /// Checks the head of a response that may never end.
     async fn open(&mut self, path: &str, url: &str) {
         let operation = self.document.operation(&GET, path);
         let response = self.server.open(url).await;
@@ -71,7 +72,7 @@ impl Caller<'_> {
         self.document.check(&operation, &Answer { status, media_type, body: Vec::new() });
     }
 
-    /// Bytes that no well-behaved client sends.
+    /// Sends a request that no HTTP library would send.
     async fn call_raw(&mut self, method: Method, path: &str, rest: &str) {
         let operation = self.document.operation(&method, path);
         let host = self.server.base.strip_prefix("http://").unwrap();
@@ -95,7 +96,7 @@ enum Body<'a> {
 }
 
 #[tokio::test]
-async fn every_answer_is_as_the_document_says() {
+async fn every_response_conforms_to_the_document() {
     let home = Home::new(&format!(
         "[[agents]]\nid = \"{ABSENT}\"\nkind = \"claude\"\ncommand = [\"./{ABSENT}\"]\n"
     ));
@@ -121,7 +122,7 @@ async fn every_answer_is_as_the_document_says() {
     assert!(unseen.is_empty(), "documented, but never seen: {unseen:#?}");
 }
 
-/// Every operation once, to a good end.
+/// Calls every operation once with success.
 async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
     let made = caller.call(POST, "/api/sessions", "/api/sessions", Body::Json(json!({}))).await;
     let id = made["id"].as_str().unwrap().to_owned();
@@ -250,7 +251,7 @@ async fn use_everything(caller: &mut Caller<'_>, home: &Home) {
     caller.call_with(GET, "/ws", "/ws", Body::None, &upgrade).await;
 }
 
-/// What can be asked only while the agent works, or after it was stopped.
+/// Calls the operations that need a working or a stopped agent.
 async fn interrupt_and_go_on(caller: &mut Caller<'_>, id: &str, watcher: &mut Watcher) {
     let of = |rest: &str| {
         (format!("/api/sessions/{{session}}/{rest}"), format!("/api/sessions/{id}/{rest}"))
@@ -263,8 +264,8 @@ async fn interrupt_and_go_on(caller: &mut Caller<'_>, id: &str, watcher: &mut Wa
         let (path, url) = of(verb);
         assert_eq!(caller.call(POST, &path, &url, Body::None).await["error"]["code"], "agent_busy");
     }
-    let anew = || Body::Json(json!({ "text": "help", "replaces": "none" }));
-    let busy = caller.call(POST, &messages, &messages_url, anew()).await;
+    let edited = || Body::Json(json!({ "text": "help", "replaces": "none" }));
+    let busy = caller.call(POST, &messages, &messages_url, edited()).await;
     assert_eq!(busy["error"]["code"], "agent_busy");
     let elsewhere = Body::Json(json!({ "workspace": "/" }));
     let url = format!("/api/sessions/{id}");
@@ -272,14 +273,14 @@ async fn interrupt_and_go_on(caller: &mut Caller<'_>, id: &str, watcher: &mut Wa
     assert_eq!(busy["error"]["code"], "agent_busy");
     let (cancel, cancel_url) = of("cancel");
     assert_eq!(caller.call(POST, &cancel, &cancel_url, Body::None).await["cancelled"], true);
-    let lost = caller.call(POST, &messages, &messages_url, anew()).await;
+    let lost = caller.call(POST, &messages, &messages_url, edited()).await;
     assert_eq!(lost["error"]["code"], "message_not_found");
     for verb in ["continue", "retry"] {
         let (path, url) = of(verb);
         assert!(caller.call(POST, &path, &url, Body::None).await["responseId"].is_string());
         caller.call(POST, &cancel, &cancel_url, Body::None).await;
     }
-    // More than may wait.
+    // Sends more messages than the queue holds.
     let mut full = Value::Null;
     for _ in 0..102 {
         full = caller.call(POST, &messages, &messages_url, message()).await;
@@ -295,7 +296,7 @@ async fn interrupt_and_go_on(caller: &mut Caller<'_>, id: &str, watcher: &mut Wa
     change_the_queue(caller, id).await;
 }
 
-/// What can be done with messages that wait.
+/// Calls every operation on queued messages.
 async fn change_the_queue(caller: &mut Caller<'_>, id: &str) {
     let (queue, url) = ("/api/sessions/{session}/queue", format!("/api/sessions/{id}/queue"));
     let waiting = caller.call(GET, queue, &url, Body::None).await;
@@ -329,7 +330,7 @@ async fn change_the_queue(caller: &mut Caller<'_>, id: &str) {
     assert_eq!(waiting["messages"], json!([]));
 }
 
-/// A call that a person must agree to, and what was agreed to for good.
+/// Calls the operations for an approval and for grants.
 async fn ask_and_decide(caller: &mut Caller<'_>) {
     let id = caller.server.create_session().await;
     let mut watcher = Watcher::connect(caller.server).await;
@@ -364,7 +365,7 @@ async fn ask_and_decide(caller: &mut Caller<'_>) {
     }
 }
 
-/// The decision for good about this call, and one for the session.
+/// Revokes an always grant by its call, and a grant of a session.
 async fn take_back(caller: &mut Caller<'_>, id: &str, call: &str, watcher: &mut Watcher) {
     let undo = "/api/sessions/{session}/calls/{call}/approval/undo";
     let url =
@@ -392,7 +393,7 @@ async fn take_back(caller: &mut Caller<'_>, id: &str, call: &str, watcher: &mut 
     assert_eq!(caller.call(GET, path, &url, Body::None).await, json!({ "grants": [] }));
 }
 
-/// In the words of OpenAI.
+/// Calls the OpenAI-compatible operations.
 async fn talk_as_to_a_model(caller: &mut Caller<'_>) {
     caller.call(GET, "/v1/models", "/v1/models", Body::None).await;
     caller.call(GET, "/v1/models/{model}", "/v1/models/demo", Body::None).await;
@@ -439,7 +440,7 @@ async fn check_frames_until(caller: &Caller<'_>, watcher: &mut Watcher, kind: &s
     }
 }
 
-/// Every operation, in every way in which it says that it may refuse.
+/// Calls every operation with each documented kind of failure.
 async fn refuse_everything(caller: &mut Caller<'_>) {
     let foreign_host = [(HOST.as_str(), "evil.example")];
     let foreign_origin = [("origin", "https://evil.example")];

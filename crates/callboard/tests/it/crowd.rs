@@ -1,4 +1,4 @@
-//! Many at once: sessions that stream, watchers that read, and one that never does.
+//! Many connections at once: streaming sessions, watchers that read, and one that never does.
 
 use futures_util::future::join_all;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -11,7 +11,7 @@ use crate::watcher::{Watcher, as_record, is_quiet, watch_until};
 const SESSIONS: usize = 100;
 
 #[tokio::test]
-async fn a_watcher_that_never_reads_costs_little_and_is_cut_off() {
+async fn a_watcher_that_never_reads_is_disconnected() {
     let home = Home::natural();
     let server = home.start();
     let mut sessions = Vec::new();
@@ -20,7 +20,7 @@ async fn a_watcher_that_never_reads_costs_little_and_is_cut_off() {
     }
     let before = resident_memory(server.pid());
 
-    // It watches everything with the smallest buffer there is, and takes nothing of it.
+    // This client subscribes to everything with the smallest possible buffer, and reads nothing.
     let mut stuck = Watcher::connect_with_buffer(&server, Some(2048)).await;
     for session in &sessions {
         stuck.subscribe(session, Seq(0), true).await;
@@ -40,7 +40,7 @@ async fn a_watcher_that_never_reads_costs_little_and_is_cut_off() {
     let grown = resident_memory(server.pid()).saturating_sub(before);
     assert!(grown < 64 << 20, "memory grew by {} MB", grown >> 20);
 
-    // Now it is flooded with what it has not read, until the server gives it up.
+    // The server closes a connection whose client has read nothing for too long.
     server.wait_for_log("accepted nothing for");
     while stuck.next().await.is_some() {}
     let caught_up = watch_until(&server, &sessions[0], is_quiet).await;
@@ -65,7 +65,7 @@ const BUSY_SESSIONS: usize = 50;
 const WATCHERS_EACH: usize = 20;
 
 #[tokio::test]
-async fn a_thousand_watchers_see_every_answer_to_its_end() {
+async fn a_thousand_watchers_get_every_record() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     setrlimit(Resource::Nofile, raised).unwrap();

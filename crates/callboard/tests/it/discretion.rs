@@ -1,5 +1,5 @@
-//! What the server writes about a conversation, to its own log and to browsers, and what it keeps
-//! to itself.
+//! Privacy: content and secrets that must not reach the server's own log or an unencrypted
+//! connection.
 
 use reqwest::header::{COOKIE, HOST, ORIGIN, SET_COOKIE};
 use reqwest::{Method, StatusCode};
@@ -13,7 +13,7 @@ use crate::watcher::{Watcher, is_quiet, watch_until};
 const PASSWORD: &str = "correct-horse-battery";
 
 #[tokio::test]
-async fn the_log_tells_nothing_that_was_said_and_no_secret() {
+async fn the_server_log_has_no_content_and_no_secret() {
     let home = Home::instant();
     std::fs::write(home.workspace().join("secret.txt"), "the word is xylophone\n").unwrap();
     let (ok, _, stderr) = home.pipe_in(&["password"], &format!("{PASSWORD}\n"));
@@ -50,7 +50,7 @@ async fn the_log_tells_nothing_that_was_said_and_no_secret() {
     }
 }
 
-/// Over HTTP and over a WebSocket, with a file, a tool, a title, a search and a mistake.
+/// Uses HTTP and a WebSocket, with a file, a tool call, a title, a search and an invalid frame.
 async fn converse(server: &Server) -> String {
     let session = server.create_session().await;
     let (_, put) = server.post("/api/blobs", json!("balloon")).await;
@@ -77,7 +77,7 @@ async fn converse(server: &Server) -> String {
 }
 
 #[tokio::test]
-async fn a_cookie_for_an_https_address_never_goes_over_plain_http() {
+async fn cookies_of_an_https_address_are_secure() {
     let https = Home::new("[server]\npublic_url = \"https://chat.example\"\n");
     for (home, host, is_secure) in
         [(https, Some("chat.example"), true), (Home::instant(), None, false)]

@@ -1,4 +1,5 @@
-//! The door of the running server: requests as browsers, attackers and slow networks send them.
+//! Authentication and limits of the running server: requests as browsers, attackers and slow
+//! networks send them.
 
 use futures_util::future::join_all;
 use reqwest::StatusCode;
@@ -10,18 +11,18 @@ use tokio::net::TcpStream;
 use crate::program::{Home, Server, TOKEN};
 use crate::watcher::Watcher;
 
-/// Sends these bytes and gives back all that comes, until the server hangs up.
+/// Sends these bytes and returns everything until the server closes the connection.
 pub(crate) async fn raw(server: &Server, request: &[u8]) -> String {
     let address = server.base.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request).await.unwrap();
     let mut answer = Vec::new();
-    // A reset is an answer too, and of a stream its head.
+    // A reset ends the response too. For a stream the head is enough.
     while !is_stream(&answer) && stream.read_buf(&mut answer).await.is_ok_and(|it| it > 0) {}
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// What has come says that more may come at any time.
+/// Returns whether the head announces an endless stream.
 fn is_stream(answer: &[u8]) -> bool {
     let head = String::from_utf8_lossy(&answer[..answer.len().min(4096)]).into_owned();
     let is_told = head.split_once("\r\n\r\n").is_some();
@@ -32,12 +33,12 @@ fn host(server: &Server) -> &str {
     server.base.strip_prefix("http://").unwrap()
 }
 
-/// The status of a request with these headers, which hangs up afterwards.
+/// Returns the status of a request with these headers and `Connection: close`.
 async fn status(server: &Server, start: &str, headers: &[(&str, &str)]) -> u16 {
     status_of(server, start, &[&[("Connection", "close")], headers].concat()).await
 }
 
-/// The status of a request with these headers, whatever comes after it.
+/// Returns the status of a request with these headers, without reading the rest.
 async fn status_of(server: &Server, start: &str, headers: &[(&str, &str)]) -> u16 {
     let mut request = format!("{start} HTTP/1.1\r\n");
     for (name, value) in headers {
@@ -51,7 +52,7 @@ async fn status_of(server: &Server, start: &str, headers: &[(&str, &str)]) -> u1
     line.split(' ').nth(1).and_then(|it| it.parse().ok()).unwrap_or(0)
 }
 
-/// A client that neither follows nor keeps anything by itself.
+/// A client that follows no redirects and stores no cookies.
 pub(crate) fn plain() -> reqwest::Client {
     tools::http_client_builder().redirect(reqwest::redirect::Policy::none()).build().unwrap()
 }
@@ -66,7 +67,7 @@ pub(crate) fn cookie_of(headers: &HeaderMap<HeaderValue>) -> String {
 }
 
 #[tokio::test]
-async fn a_browser_led_here_by_another_site_is_refused() {
+async fn requests_from_other_sites_are_refused() {
     let home = Home::instant();
     let server = home.start();
     let ours = host(&server);
@@ -187,7 +188,7 @@ async fn a_browser_led_here_by_another_site_is_refused() {
 }
 
 #[tokio::test]
-async fn a_password_opens_the_page_and_signing_out_closes_it() {
+async fn a_password_signs_in_until_sign_out() {
     let home = Home::instant();
     let (ok, stdout, stderr) = home.pipe_in(&["password"], "correct horse\n");
     assert!(ok && stdout.contains("The password is set"), "{stdout}{stderr}");
@@ -218,7 +219,7 @@ async fn a_password_opens_the_page_and_signing_out_closes_it() {
     };
     assert!(opens(&server, &cookie).await);
 
-    // Somebody else who guesses is slowed down, and can not even try the right one any more.
+    // Further attempts are rate limited, even with the right password.
     let mut last = StatusCode::OK;
     for _ in 0..8 {
         last = sign_in("guess").await.status();
@@ -231,9 +232,9 @@ async fn a_password_opens_the_page_and_signing_out_closes_it() {
     assert!(!opens(&server, &cookie).await, "the cookie is worth nothing any more");
 }
 
-/// A person reads what is wrong with the address; a program, what to send.
+/// A browser gets help about the address, a program about the header to send.
 #[tokio::test]
-async fn a_wrong_token_is_called_wrong() {
+async fn an_invalid_token_is_reported() {
     let home = Home::instant();
     let server = home.start();
     let refusal = async |path: &str| {
@@ -253,7 +254,7 @@ async fn a_wrong_token_is_called_wrong() {
 }
 
 #[tokio::test]
-async fn a_sign_in_survives_a_restart_and_a_sign_out_too() {
+async fn sign_in_and_sign_out_survive_a_restart() {
     let home = Home::instant();
     let server = home.start();
     let port = host(&server).rsplit(':').next().unwrap().to_owned();
@@ -272,7 +273,7 @@ async fn a_sign_in_survives_a_restart_and_a_sign_out_too() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_or_too_slow_is_refused() {
+async fn too_large_or_too_slow_requests_are_refused() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -292,7 +293,7 @@ async fn what_is_too_large_or_too_slow_is_refused() {
         (too_large, "413"),
         (flood, "431"),
         (huge_header, "431"),
-        // Not even an answer: nobody there seems to speak HTTP.
+        // A connection that sends no complete request is closed without a response.
         (slow_headers, ""),
         (slow_body, "408"),
     ];
@@ -311,9 +312,9 @@ async fn what_is_too_large_or_too_slow_is_refused() {
     assert_eq!(server.get("/healthz").await, "ok");
 }
 
-/// Whoever types an address gets a page, and a program gets what it can read.
+/// A browser gets a page, and a program gets JSON.
 #[tokio::test]
-async fn an_address_that_is_not_there_is_refused_as_it_was_asked_for() {
+async fn an_unknown_address_gets_a_page_or_json() {
     let home = Home::instant();
     let server = home.start();
     let client = tools::http_client();
@@ -332,9 +333,9 @@ async fn an_address_that_is_not_there_is_refused_as_it_was_asked_for() {
     assert_eq!((status.as_u16(), &body["error"]["code"]), (404, &serde_json::json!("not_found")));
 }
 
-/// Browsers send a cookie to every port of a machine.
+/// Browsers send a cookie to every port of a host.
 #[tokio::test]
-async fn an_allowed_front_end_needs_the_token_whatever_cookie_comes_along() {
+async fn an_allowed_origin_needs_the_token_instead_of_a_cookie() {
     let friend = "http://localhost:5173";
     let home = Home::new(&format!("[server]\nallowed_origins = [\"{friend}\"]\n"));
     let server = home.start();

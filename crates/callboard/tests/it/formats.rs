@@ -1,4 +1,4 @@
-//! A session's messages in other people's words.
+//! The messages of a session in foreign formats.
 
 use serde_json::{Value, json};
 
@@ -55,10 +55,10 @@ async fn a_conversation_in_every_format() {
     assert_eq!(events.last().unwrap()["type"], "finish");
 }
 
-/// A page of version 4 holds as many messages of users and final answers as were asked for, however
-/// many placeholders stand between them.
+/// A page of the AI SDK 4 format has as many user messages and final answers as requested, no
+/// matter how many placeholders are between them.
 #[tokio::test]
-async fn pages_of_version_4_meet_every_message_once() {
+async fn pages_of_version_4_have_every_message_once() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -85,9 +85,9 @@ async fn pages_of_version_4_meet_every_message_once() {
     }
 }
 
-/// What a format said when the log ended at a number is what it says of that number later.
+/// The messages at a past record equal the messages of that time, in every format.
 #[tokio::test]
-async fn messages_of_a_number_are_those_of_that_moment_in_every_format() {
+async fn messages_at_a_record_do_not_change_in_any_format() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -119,7 +119,7 @@ async fn messages_of_a_number_are_those_of_that_moment_in_every_format() {
         assert_eq!(now, then, "{query}");
         n_pages += 1;
         if let Some(next) = now["next"].as_u64() {
-            // Earlier messages are over: they are the same now.
+            // Earlier messages are complete, so they have not changed.
             let earlier = format!("{query}&before={next}");
             let (format, _) = query.split_once("&at=").unwrap();
             assert_eq!(read(&earlier).await, read(&format!("{format}&before={next}")).await);

@@ -1,5 +1,5 @@
-//! Every operation and every frame with nonsense. Whatever comes, the server answers in its own
-//! words, loses nothing, and goes on.
+//! Fuzzing of every operation and frame: the server answers with documented errors, loses nothing,
+//! and keeps working.
 
 use futures_util::SinkExt;
 use serde_json::{Value, json};
@@ -15,12 +15,12 @@ use crate::nonsense::{Dice, Nonsense};
 use crate::program::{BEARER, Home, Server};
 use crate::watcher::{Watcher, is_quiet, watch_until};
 
-/// For each operation.
+/// Number of requests for each operation.
 const REQUESTS: usize = 250;
 const FRAMES: usize = 2000;
 const APPROVAL: &str = "post_api_sessions_session_calls_call_approval";
-/// Nonsense does not happen upon an upgrade, nor upon the password in five attempts, and nothing waits
-/// for its decision or its result.
+/// Operations that random requests never succeed at, such as upgrades, the password within five
+/// attempts, and decisions or results that nothing waits for.
 const NEVER_GOOD: [&str; 12] = [
     "get_ws",
     "post_sign_in",
@@ -40,9 +40,9 @@ const NEVER_GOOD: [&str; 12] = [
 struct Scene {
     home: Home,
     server: Server,
-    /// Nobody is told its id.
+    /// A session whose id no request contains.
     witness: (String, Vec<Record>),
-    /// May be talked to, but not deleted.
+    /// A session that may get messages, but is never deleted.
     known: (String, Vec<Record>),
 }
 
@@ -56,7 +56,7 @@ impl Scene {
         Self { home, server, witness, known }
     }
 
-    /// A tool call of the session that is known.
+    /// Returns a tool call of the known session.
     fn call(&self) -> String {
         let call = self.known.1.iter().find_map(|record| match &record.event {
             Event::ToolCallStart { call_id, .. } => Some(call_id.to_string()),
@@ -65,17 +65,18 @@ impl Scene {
         call.unwrap()
     }
 
-    /// An answer of the session that is known.
+    /// Returns an answer of the known session.
     fn answer(&self) -> String {
         let answer = self.known.1.iter().find_map(|record| record.response_id.as_ref());
         answer.unwrap().to_string()
     }
 
-    /// Nothing is lost, the server still works, and it has not panicked.
+    /// Checks that nothing is lost, the server still works, and it has not panicked.
     async fn check(self) {
         let Self { server, witness: (witness, log), known: (known, beginning), .. } = self;
         assert_eq!(server.log(&witness).await, log, "untouched");
-        // It may have to wait for others, and what waits is nowhere when its turn comes.
+        // The message may be queued first, and is in neither the queue nor the messages when it
+        // starts.
         let last = server.send(&known, "time in Lima").await;
         let is_answered = |it: &Transcript| {
             is_quiet(it) && it.messages.iter().any(|message| message.id() == last)
@@ -101,7 +102,7 @@ async fn converse(server: &Server) -> (String, Vec<Record>) {
 }
 
 #[tokio::test]
-async fn nonsense_over_http_is_refused_in_our_words() {
+async fn fuzzed_requests_get_documented_errors() {
     let scene = Scene::new().await;
     let mut judge = Document::of(&scene.server).await;
     let document = Document::of(&scene.server).await;
@@ -124,7 +125,7 @@ async fn nonsense_over_http_is_refused_in_our_words() {
             judge.check(&operation, &answer);
         }
         let id = operation.id();
-        // Nor does it happen upon a conversation as a front end sends it.
+        // Random requests also never form a valid conversation of a compat API.
         let front_ends = ["_api_chat", "_api_agui", "_v1_chat"];
         let is_of_front_ends = front_ends.iter().any(|it| id.contains(it));
         let is_never_good = NEVER_GOOD.contains(&id.as_str()) || is_of_front_ends;
@@ -138,7 +139,7 @@ fn known_strings(scene: &Scene, operation: &Operation) -> Vec<String> {
     let workspace = scene.home.workspace();
     let path = |name: &str| workspace.join(name).display().to_string();
     let mut known = match operation.path.as_str() {
-        // Where copies are allowed to go, and where they are not.
+        // Paths where backups are allowed and where they are not.
         "/api/backup" => vec![path("copy.db"), path("no/such/folder.db"), path("")],
         "/api/sessions/{session}/calls/{call}/output" => vec![scene.call(); 2],
         "/api/sessions/{session}/answers/{answer}" => vec![scene.answer(); 2],
@@ -155,7 +156,7 @@ fn known_strings(scene: &Scene, operation: &Operation) -> Vec<String> {
     known
 }
 
-/// An address that happens to be another one, or none.
+/// Returns whether the random path belongs to another operation or to none.
 fn leads_elsewhere(answer: &Answer) -> bool {
     let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let code = body["error"]["code"].as_str().unwrap_or_default();
@@ -174,7 +175,7 @@ fn head(
         encoded(nonsense, &segment)
     });
     for parameter in operation.parameters("query") {
-        // Mostly as it should be, so that the others are looked at too.
+        // Mostly valid, so that the other parameters are reached too.
         let times = match nonsense.dice.below(12) {
             0 => 2,
             1 => 0,
@@ -202,7 +203,7 @@ fn head(
 
 fn body(nonsense: &mut Nonsense<'_>, operation: &Operation) -> Vec<u8> {
     let Some(media_type) = operation.body_type() else {
-        // Nobody asked for one.
+        // This operation takes no body.
         return if nonsense.dice.once_in(4) { b"{\"a\":".to_vec() } else { Vec::new() };
     };
     let schema = &operation.json["requestBody"]["content"][media_type]["schema"];
@@ -216,7 +217,7 @@ fn body(nonsense: &mut Nonsense<'_>, operation: &Operation) -> Vec<u8> {
     nonsense.spoiled_text(&value)
 }
 
-/// Percent-encoded, mostly well. Never so that it is no HTTP any more, and never too long for it.
+/// Percent-encodes a text, sometimes invalidly. The result is always valid HTTP and never too long.
 fn encoded(nonsense: &mut Nonsense<'_>, text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes().take(5000) {
@@ -251,7 +252,7 @@ fn shown(request: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn nonsense_over_websocket_is_refused_in_our_words() {
+async fn fuzzed_frames_get_documented_errors() {
     let scene = Scene::new().await;
     let document = Document::of(&scene.server).await;
     let known = vec![scene.known.0.clone(), "demo".to_owned(), "none".to_owned()];
@@ -263,7 +264,7 @@ async fn nonsense_over_websocket_is_refused_in_our_words() {
         for message in messages(&mut nonsense, &frame) {
             watcher.socket.send(message).await.unwrap();
         }
-        // A question of our own, whose answer is like no other.
+        // Marks the end of the responses with a request whose error is unique.
         let mark = format!("mark-{number}");
         watcher.say(json!({ "type": "subscribe", "sessionId": mark })).await;
         loop {
@@ -279,7 +280,7 @@ async fn nonsense_over_websocket_is_refused_in_our_words() {
     scene.check().await;
 }
 
-/// One frame: right, wrong, in pieces, or of a kind that nobody asked for.
+/// Returns one frame: valid, invalid, fragmented, or of another kind.
 fn messages(nonsense: &mut Nonsense<'_>, frame: &Value) -> Vec<Message> {
     let spoiled = nonsense.spoiled_text(frame);
     let text = String::from_utf8_lossy(&spoiled).into_owned();
@@ -292,7 +293,7 @@ fn messages(nonsense: &mut Nonsense<'_>, frame: &Value) -> Vec<Message> {
     }
 }
 
-/// With a ping between them, as is allowed.
+/// Fragments a frame, with a ping between the fragments, as the protocol allows.
 fn pieces(nonsense: &mut Nonsense<'_>, text: &[u8]) -> Vec<Message> {
     let (first, second) = text.split_at(nonsense.dice.below(text.len()));
     let piece = |bytes: &[u8], kind, is_last| {
@@ -307,7 +308,7 @@ fn pieces(nonsense: &mut Nonsense<'_>, text: &[u8]) -> Vec<Message> {
 }
 
 #[tokio::test]
-async fn what_is_no_websocket_ends_its_own_connection_alone() {
+async fn invalid_websocket_data_ends_only_its_connection() {
     let scene = Scene::new().await;
     let mut other = Watcher::connect(&scene.server).await;
     other.subscribe(&scene.known.0, Seq(0), true).await;

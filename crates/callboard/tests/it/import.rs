@@ -1,4 +1,5 @@
-//! Conversations of Claude Code, Codex and Pi become sessions: once, and as far as they go.
+//! Conversations of Claude Code, Codex and Pi are imported as sessions: each turn once, and later
+//! turns as additions.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,7 @@ pub(crate) fn text_of(name: &str) -> String {
     std::fs::read_to_string(fixture(name)).unwrap()
 }
 
-/// Up to the second thing that the user says.
+/// Returns the text up to the second message of the user.
 fn first_turn(text: &str) -> String {
     let is_prompt = |line: &str| line.contains(r#""promptSource":"sdk""#);
     let second = text.lines().filter(|it| is_prompt(it)).nth(1).expect("a second turn");
@@ -51,15 +52,15 @@ async fn only_session(server: &Server) -> Value {
 }
 
 #[tokio::test]
-async fn a_folder_with_nothing_in_it_is_said_to_have_nothing() {
+async fn an_empty_folder_is_reported() {
     let home = Home::instant();
     std::fs::create_dir(home.workspace().join("empty")).unwrap();
     assert!(import(&home, &["empty"]).contains("nothing found"));
 }
 
-/// By a server and without one, a bit at a time and at once: it comes to the same.
+/// The result is the same with a server and without one, in steps and in one import.
 #[tokio::test]
-async fn what_is_imported_again_adds_only_what_is_new() {
+async fn importing_again_adds_only_new_turns() {
     let whole = text_of(TALK);
     let home = Home::instant();
     let file = home.workspace().join("talk.jsonl");
@@ -95,7 +96,7 @@ async fn what_is_imported_again_adds_only_what_is_new() {
 }
 
 #[tokio::test]
-async fn without_a_path_it_says_what_there_is() {
+async fn without_a_path_conversations_are_listed() {
     let home = Home::instant();
     let user = home.workspace().join("user");
     let places = [
@@ -139,7 +140,7 @@ async fn without_a_path_it_says_what_there_is() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_goes_on_here_is_left_alone() {
+async fn a_conversation_continued_here_is_not_changed() {
     let config = "[demo]\npace = \"instant\"\n[[agents]]\nid = \"claude\"\nkind = \"claude\"\n\
                   command = [\"/nowhere/claude\"]\n";
     let home = Home::new(config);
@@ -165,9 +166,9 @@ async fn a_conversation_that_goes_on_here_is_left_alone() {
     assert_eq!(server.log(id).await.len(), before);
 }
 
-/// Once a person has confirmed the folder, the program is started where the conversation was, and resumes it.
+/// Once a person has confirmed the folder, the program resumes in the folder of the conversation.
 #[tokio::test]
-async fn an_imported_conversation_is_gone_on_with_by_its_program() {
+async fn an_imported_conversation_is_resumed_by_its_program() {
     let home = playing("hear_user; text Gladly; result; hear_user", "");
     let folder = home.workspace().canonicalize().unwrap().join("elsewhere");
     std::fs::create_dir(&folder).unwrap();
@@ -210,7 +211,7 @@ async fn a_file_can_be_posted() {
     assert_eq!((status, &again["addedTurns"]), (StatusCode::CREATED, &json!(0)), "{again}");
     assert_eq!(again["id"], made["id"]);
 
-    // One whose program was killed has no end unless somebody says so.
+    // A conversation whose program was killed is incomplete unless the caller passes `final`.
     let killed = text_of("pi/0.73/kill-1.jsonl");
     let (status, _) = post(&server, "format=pi", killed.clone()).await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
@@ -227,7 +228,7 @@ async fn a_file_can_be_posted() {
 }
 
 #[tokio::test]
-async fn who_wrote_a_file_is_found_out() {
+async fn the_format_of_a_file_is_detected() {
     let home = Home::instant();
     let server = home.start();
     for (file, kind) in
@@ -248,7 +249,7 @@ async fn who_wrote_a_file_is_found_out() {
 }
 
 #[tokio::test]
-async fn a_picture_that_was_shown_is_attached() {
+async fn a_picture_in_a_message_is_attached() {
     let home = Home::instant();
     let server = home.start();
     let text = text_of(TALK);

@@ -1,5 +1,5 @@
-//! Imports of long sessions: whole or not there at all, whenever the server is killed or the client goes,
-//! and other sessions are written to meanwhile.
+//! Imports of long sessions: complete or absent, even if the server is killed or the client
+//! disconnects, while other sessions can be written to.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use crate::import::post;
 use crate::program::{BEARER, Home, Server};
 
-/// `e2e/import_faults.mjs` does the same with 33,333 turns.
+/// Number of turns. `e2e/import_faults.mjs` uses 33,333.
 const TURNS: usize = 1500;
 const RECORDS_OF_TURN: usize = 5;
 
-/// A log of so many questions with their answers.
+/// Returns a log of that many questions with their answers.
 fn log(session: &str, turns: usize) -> String {
     let mut lines = String::new();
     let mut seq = 0;
@@ -45,7 +45,7 @@ fn log(session: &str, turns: usize) -> String {
     lines
 }
 
-/// Sends a whole request to import a log, and leaves the connection open.
+/// Sends a complete request to import a log, and leaves the connection open.
 fn begin_import(server: &Server, log: &str) -> TcpStream {
     let address = server.base.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
@@ -82,7 +82,7 @@ async fn a_killed_import_leaves_all_or_nothing() {
     let mut server = home.start();
     for n in 0..8_u64 {
         let _client = begin_import(&server, &log);
-        // Anywhere between the first byte and the last record.
+        // Kills the server at a moment between the first byte and the last record.
         tokio::time::sleep(Duration::from_millis(n * 97 % 700)).await;
         server.kill();
         server = home.start();
@@ -98,9 +98,10 @@ async fn a_killed_import_leaves_all_or_nothing() {
     assert!(is_whole_or_absent(&server, "long").await);
 }
 
-/// As many as are worked on at a time go away; the next one gets in, and of the others nothing is there.
+/// All clients that may import at a time disconnect. The next import succeeds, and the others leave
+/// nothing.
 #[tokio::test]
-async fn an_import_ends_when_its_client_goes() {
+async fn an_import_ends_when_its_client_disconnects() {
     let home = Home::instant();
     let server = home.start();
     for name in ["one", "two"] {

@@ -1,4 +1,4 @@
-//! Conversations in other people's words become sessions: whole, or not at all.
+//! Conversations in foreign formats are imported as sessions: completely or not at all.
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -8,8 +8,8 @@ use crate::log::check_log;
 use crate::program::{Home, Server, output};
 use crate::watcher::{is_quiet, watch_until};
 
-/// A file in each format, the documents' own examples among them. All of them tell the same: somebody asks,
-/// a tool is called with some words, and the answer comes.
+/// A file in each format, among them the examples of the format documents. All have the same
+/// conversation: a question, a tool call after some commentary, and the answer.
 pub(crate) fn files() -> Vec<(&'static str, Value)> {
     let call = json!({ "id": "call_123", "type": "function", "function": { "name": "get_weather", "arguments": "{\"city\":\"Paris\"}" } });
     let asked = "What's the weather in Paris?";
@@ -42,7 +42,7 @@ pub(crate) fn files() -> Vec<(&'static str, Value)> {
         event("finish-step"),
     ]);
     vec![
-        // As messages were kept before commentary had a place of its own.
+        // Messages as they were stored before commentary had a field of its own.
         (
             "callboard",
             json!([
@@ -91,7 +91,7 @@ pub(crate) fn files() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What each of them tells.
+/// Checks the conversation of [`files`].
 fn check(messages: &[Value], format: &str) {
     let [asked, answer] = messages else { panic!("{format}: {messages:?}") };
     assert_eq!(asked["content"], "What's the weather in Paris?", "{format}");
@@ -109,9 +109,9 @@ async fn messages(server: &Server, session: &str, format: &str) -> Vec<Value> {
     page["messages"].as_array().unwrap().clone()
 }
 
-/// By HTTP and by the command, with a server and without one: one session for one file.
+/// One file becomes one session, by HTTP and by the command, with a server and without one.
 #[tokio::test]
-async fn a_file_in_any_format_is_a_session() {
+async fn a_file_in_any_format_becomes_a_session() {
     let (home, other) = (Home::instant(), Home::instant());
     let server = home.start();
     let mut sessions = Vec::new();
@@ -154,9 +154,9 @@ async fn a_file_in_any_format_is_a_session() {
     }
 }
 
-/// What the server gives out it takes in again, and gives out the same.
+/// An exported conversation can be imported, and its export is the same.
 #[tokio::test]
-async fn what_is_exported_can_be_imported() {
+async fn exported_messages_can_be_imported() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -182,7 +182,7 @@ async fn what_is_exported_can_be_imported() {
 }
 
 #[tokio::test]
-async fn what_is_no_list_of_calls_goes_out_as_it_came() {
+async fn an_invalid_list_of_calls_is_exported_unchanged() {
     let home = Home::instant();
     let server = home.start();
     let kept = json!([
@@ -197,7 +197,7 @@ async fn what_is_no_list_of_calls_goes_out_as_it_came() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_where_it_is() {
+async fn import_errors_say_where_they_are() {
     let home = Home::instant();
     let server = home.start();
     let good = json!({ "role": "user", "content": "x" });
@@ -243,9 +243,9 @@ async fn a_refusal_says_where_it_is() {
     assert_eq!(server.get("/api/sessions").await["sessions"].as_array().unwrap().len(), 1);
 }
 
-/// Broken anywhere, a file is refused or a whole session; the server never fails.
+/// A damaged file is refused or becomes a valid session; the server never fails.
 #[tokio::test]
-async fn broken_files_are_refused_or_whole_sessions() {
+async fn damaged_files_are_refused_or_valid_sessions() {
     let home = Home::instant();
     let server = home.start();
     for (format, file) in files() {
@@ -277,7 +277,7 @@ async fn broken_files_are_refused_or_whole_sessions() {
 }
 
 #[tokio::test]
-async fn the_page_offers_every_format_that_the_document_names() {
+async fn the_page_offers_every_documented_format() {
     let home = Home::instant();
     let server = home.start();
     let document = server.get("/api/openapi.json").await;

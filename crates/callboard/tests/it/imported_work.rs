@@ -1,5 +1,5 @@
-//! A session that is imported in the middle of its work does nothing by itself, before a restart and after
-//! it, and can be gone on with by hand.
+//! A session that is imported in the middle of its work does nothing on its own, before and after a
+//! restart, and can be continued by hand.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -11,8 +11,8 @@ use crate::log::{check_log, kinds};
 use crate::program::Server;
 use crate::watcher::{is_quiet, watch_until};
 
-/// Every way to be in the middle of something: a run and a message without one, a queue, messages on their
-/// way into the run, questions to `OTHER`, waited for and not, a permission that is asked for.
+/// Every kind of unfinished work: an open run, an unanswered message, a queue, steered messages,
+/// synchronous and asynchronous exchanges with `OTHER`, and a requested approval.
 const BUSY: &str = r#"
     - {"type":"session_created","agent":"a"}
     - {"type":"user_message","messageId":"m1","text":"time in Lima"}
@@ -54,7 +54,7 @@ fn file(records: &[Value]) -> String {
     records.iter().map(|it| format!("{it}\n")).collect()
 }
 
-/// Its task has looked at the session when it has done something else with it.
+/// Returns the log after the session's task has handled another request.
 async fn log_once_opened(server: &Server, session: &str) -> Vec<Record> {
     let path = format!("/api/sessions/{session}");
     let body = json!({ "archived": false });
@@ -67,7 +67,7 @@ async fn log_once_opened(server: &Server, session: &str) -> Vec<Record> {
 }
 
 #[tokio::test]
-async fn nothing_of_an_imported_session_goes_on_by_itself() {
+async fn an_imported_session_starts_nothing_on_its_own() {
     let home = demos("instant", &["a", "b"], "");
     let server = home.start();
     let other = session_of(&server, "b").await;
@@ -99,7 +99,7 @@ async fn nothing_of_an_imported_session_goes_on_by_itself() {
 }
 
 #[tokio::test]
-async fn an_imported_session_can_be_gone_on_with() {
+async fn an_imported_session_can_be_continued() {
     let home = demos("instant", &["a", "b"], "");
     let server = home.start();
     let other = session_of(&server, "b").await;
@@ -118,7 +118,7 @@ async fn an_imported_session_can_be_gone_on_with() {
     assert_eq!(kinds(&server.log(&other).await), ["session_created"]);
 }
 
-/// Places whose time was told.
+/// Returns the number of places whose time was answered.
 fn told(transcript: &Transcript) -> usize {
     let answers = || transcript.messages.iter().filter_map(Message::run);
     let is_told = |place: &&str| answers().any(|it| it.content().contains(*place));
@@ -132,9 +132,9 @@ fn is_quiet_but_for_the_held(transcript: &Transcript) -> bool {
     transcript.summary.open_run.is_none() && transcript.queue.next().is_none()
 }
 
-/// What a person allowed elsewhere, nobody has allowed here.
+/// Grants of the imported session do not apply.
 #[tokio::test]
-async fn permissions_do_not_come_along() {
+async fn grants_are_not_imported() {
     let home = demos("instant", &["a", "b"], "");
     let server = home.start();
     post(&server, "", file(&records("nobody"))).await;
@@ -145,7 +145,7 @@ async fn permissions_do_not_come_along() {
 }
 
 #[tokio::test]
-async fn the_page_says_what_an_import_has_stopped() {
+async fn the_page_says_what_an_import_stopped() {
     let home = demos("instant", &["a", "b"], "");
     let server = home.start();
     post(&server, "", file(&records("nobody"))).await;

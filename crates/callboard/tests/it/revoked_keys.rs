@@ -1,4 +1,4 @@
-//! Keys can be taken back: sign-ins end, and with them whatever they have opened.
+//! Revoked credentials: sign-ins end, along with their connections and streams.
 
 use futures_util::StreamExt;
 use reqwest::header::{COOKIE, ORIGIN};
@@ -25,7 +25,7 @@ async fn socket_with(server: &Server, cookie: &str) -> Socket {
     Watcher::connect_by_cookie(server, cookie, None).await.socket
 }
 
-/// The code with which the server closes it.
+/// Returns the code with which the server closes the WebSocket.
 async fn closed(mut socket: Socket) -> Option<u16> {
     while let Some(message) = socket.next().await {
         if let Ok(Message::Close(close)) = message {
@@ -79,7 +79,7 @@ async fn signing_out_everywhere_ends_all_sign_ins_sockets_and_streams() {
     assert!(opens(&server, &cookie_by_token(&server).await).await, "signs in again");
 }
 
-/// Records that wait for a client that does not read are not sent to it once it is signed out.
+/// Records that wait for a slow client are not sent after it has signed out.
 #[tokio::test]
 async fn records_that_wait_are_not_sent_after_signing_out() {
     const N_MESSAGES: usize = 6;
@@ -93,7 +93,7 @@ async fn records_that_wait_are_not_sent_after_signing_out() {
     let mut slow = Watcher::connect_by_cookie(&server, &cookie, Some(4096)).await;
     slow.subscribe(&session, Seq(0), false).await;
     slow.until("user_message").await;
-    // More is under way, and nobody takes it.
+    // More records are in flight, and the client does not read them.
     slow.socket.get_ref().readable().await.unwrap();
     assert_eq!(post(&server, "/sign-out", &cookie).await, StatusCode::SEE_OTHER);
     while metric(&server, "callboard_watchers").await != 0 {
@@ -114,7 +114,7 @@ async fn metric(server: &Server, name: &str) -> u64 {
     line.unwrap()[name.len() + 1..].parse().unwrap()
 }
 
-/// The stream of AI SDK 4 is plain text by its media type.
+/// The media type of the AI SDK 4 stream is plain text.
 #[tokio::test]
 async fn signing_out_ends_a_stream_of_the_data_stream_protocol() {
     let home = Home::instant();
@@ -143,12 +143,12 @@ async fn a_new_password_ends_all_sign_ins_of_a_running_server() {
     assert!(home.pipe_in(&["password"], "another horse\n").0);
     assert!(!opens(&server, &cookie).await, "from the next request on");
     assert_eq!(closed(socket).await, Some(4401));
-    // The same one again does not bring it back.
+    // Setting the old password again does not restore the sign-in.
     assert!(home.pipe_in(&["password"], "correct horse\n").0);
     assert!(!opens(&server, &cookie).await);
 }
 
-/// While the server is off, too.
+/// Covers changes while the server is off.
 #[tokio::test]
 async fn a_new_token_or_password_ends_sign_ins_across_a_restart() {
     for change in ["token", "password", "nothing"] {
@@ -169,7 +169,7 @@ async fn a_new_token_or_password_ends_sign_ins_across_a_restart() {
     }
 }
 
-/// As an address it is a page with a button, and changes nothing.
+/// A GET shows a page with a button and changes nothing.
 #[tokio::test]
 async fn sign_out_can_be_opened_as_an_address() {
     let home = Home::instant();
@@ -183,7 +183,7 @@ async fn sign_out_can_be_opened_as_an_address() {
 }
 
 #[tokio::test]
-async fn the_sign_in_page_speaks_of_the_password_where_there_is_one() {
+async fn the_sign_in_page_mentions_a_configured_password() {
     let home = Home::instant();
     let server = home.start();
     let page = async || {
@@ -222,7 +222,7 @@ fn a_password_is_asked_for_twice() {
 }
 
 #[tokio::test]
-async fn a_second_host_is_refused() {
+async fn a_second_host_header_is_refused() {
     let home = Home::instant();
     let server = home.start();
     let host = server.base.strip_prefix("http://").unwrap();
@@ -236,7 +236,7 @@ async fn a_second_host_is_refused() {
     }
 }
 
-/// A client that looks for the answer when it has sent everything gets it.
+/// A client that reads only after sending the whole body gets the response.
 #[tokio::test]
 async fn a_body_that_is_too_large_is_read_and_refused() {
     let home = Home::instant();
@@ -256,7 +256,7 @@ async fn a_body_that_is_too_large_is_read_and_refused() {
 }
 
 #[tokio::test]
-async fn half_a_letter_in_a_message_becomes_a_replacement_character() {
+async fn a_lone_surrogate_becomes_a_replacement_character() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;

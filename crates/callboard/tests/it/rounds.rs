@@ -1,5 +1,5 @@
-//! Runs that need their client more than once: each response tells what the client does not have, in
-//! every vocabulary.
+//! Runs that need their client several times: each response has only the part that the client
+//! lacks, in every protocol.
 
 use ::formats::agui::testing::Client;
 use expect_test::{Expect, expect};
@@ -10,7 +10,7 @@ use crate::model::Model;
 use crate::openai::start;
 use crate::program::Server;
 
-/// What the model does in one step.
+/// One response of the model.
 enum Step<'a> {
     Calls(&'a [(&'a str, Value)]),
     Says(&'a str),
@@ -44,7 +44,7 @@ fn data(told: &Value) -> Vec<Value> {
     data.map(|it| serde_json::from_str(it).unwrap()).collect()
 }
 
-/// Chunks in short: kinds, with the numbers of calls.
+/// Returns the types of the chunks, with the numbers of their calls.
 fn in_short(told: &Value) -> String {
     let of_call = |chunk: &Value| {
         let id = chunk["toolCallId"].as_str()?.rsplit_once('.')?.1.to_owned();
@@ -57,7 +57,7 @@ fn in_short(told: &Value) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// A chat as the AI SDK has it, whose last message is the answer as it is kept.
+/// A chat of the AI SDK, whose last message is the stored answer.
 struct Chat<'a> {
     server: &'a Server,
     tools: Value,
@@ -88,7 +88,7 @@ impl Chat<'_> {
         self.kept().await.last().unwrap().clone()
     }
 
-    /// The client's message once it has decided about all that it was asked, one answer for each.
+    /// Returns the last message with these decisions about its open approvals.
     async fn decided(&self, answers: &[bool]) -> Value {
         let mut message = self.last().await;
         let parts = message["parts"].as_array_mut().unwrap();
@@ -100,7 +100,7 @@ impl Chat<'_> {
         message
     }
 
-    /// The same where it has run its calls, as many as that.
+    /// Returns the last message with results for its first `n_calls` calls.
     async fn ran(&self, n_calls: usize) -> Value {
         let mut message = self.last().await;
         let parts = message["parts"].as_array_mut().unwrap();
@@ -123,7 +123,7 @@ fn check(told: &[Value], expect: Expect) {
 }
 
 #[tokio::test]
-async fn a_run_may_ask_twice() {
+async fn a_run_may_request_approval_twice() {
     let mut model = Model::start().await;
     let (_home, server) = start(&model, ASKING);
     let chat = Chat { server: &server, tools: Value::Null };
@@ -133,7 +133,7 @@ async fn a_run_may_ask_twice() {
     let (second, ()) = tokio::join!(chat.post(&decided), play(&mut model, Step::Calls(&b)));
     let decided = chat.decided(&[true]).await;
     let (third, ()) = tokio::join!(chat.post(&decided), play(&mut model, Step::Says("Done.")));
-    // Another window, or one that tries again, hears the same.
+    // A repeated request gets the same response.
     let again = chat.post(&decided).await;
     assert_eq!(in_short(&again), in_short(&third));
     check(
@@ -146,7 +146,7 @@ async fn a_run_may_ask_twice() {
 }
 
 #[tokio::test]
-async fn several_answers_come_at_once() {
+async fn several_decisions_arrive_in_one_request() {
     let mut model = Model::start().await;
     let (_home, server) = start(&model, ASKING);
     let chat = Chat { server: &server, tools: Value::Null };
@@ -162,9 +162,9 @@ async fn several_answers_come_at_once() {
     );
 }
 
-/// Clients that do not send decisions and results by themselves keep them until their user goes on.
+/// Clients that send nothing automatically keep decisions and results until the next message.
 #[tokio::test]
-async fn what_was_decided_may_come_with_the_next_message() {
+async fn decisions_may_arrive_with_the_next_message() {
     let decided = |state: &str, field: &str, value: Value| {
         let state = state.to_owned();
         let field = field.to_owned();
@@ -205,9 +205,9 @@ async fn what_was_decided_may_come_with_the_next_message() {
     }
 }
 
-/// More than may run side by side.
+/// The client gets more calls than may run in parallel.
 #[tokio::test]
-async fn a_client_may_have_many_calls_to_run_and_give_some_results_first() {
+async fn a_client_may_send_its_results_in_parts() {
     let mut model = Model::start().await;
     let (_home, server) = start(&model, "parallel_tools = 2\ntools = []");
     let chat = Chat { server: &server, tools: json!({ "pick": {} }) };
@@ -229,7 +229,7 @@ async fn a_client_may_have_many_calls_to_run_and_give_some_results_first() {
 }
 
 #[tokio::test]
-async fn the_face_of_openai_tells_each_call_once() {
+async fn the_openai_endpoint_sends_each_call_once() {
     let mut model = Model::start().await;
     let (_home, server) = start(&model, "tools = []");
     let tool = |name: &str| json!({ "type": "function", "function": { "name": name } });
@@ -253,7 +253,7 @@ async fn the_face_of_openai_tells_each_call_once() {
     assert_eq!(told, json!({ "role": "assistant", "content": "Done." }));
 }
 
-/// One run of AG-UI: which kinds of events it told.
+/// Makes one run over AG-UI and returns the types of its events.
 async fn run_agui(server: &Server, client: &mut Client) -> String {
     let tools =
         json!([{ "name": "left", "description": "" }, { "name": "right", "description": "" }]);
@@ -267,7 +267,7 @@ async fn run_agui(server: &Server, client: &mut Client) -> String {
 }
 
 #[tokio::test]
-async fn ag_ui_takes_results_one_by_one() {
+async fn ag_ui_accepts_results_one_by_one() {
     let mut model = Model::start().await;
     let (_home, server) = start(&model, "tools = []");
     let user = json!({ "id": "u1", "role": "user", "content": "go" });

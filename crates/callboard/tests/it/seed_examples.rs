@@ -1,5 +1,5 @@
-//! The JSON examples of the documents that the formats come from, imported as they stand: the page shows what the
-//! document says, and nothing is lost on the way out.
+//! The JSON examples of the format documents, imported unchanged: the page shows what the document
+//! says, and the export loses nothing.
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::import::post;
 use crate::program::{Home, Server};
 
-/// Imports a file and gives the id of its session.
+/// Imports a file and returns the id of its session.
 async fn import(server: &Server, format: &str, file: &Value) -> String {
     let (status, made) = post(server, &format!("format={format}"), file.to_string()).await;
     assert_eq!(status, StatusCode::CREATED, "{format}: {made}");
@@ -19,7 +19,7 @@ async fn messages(server: &Server, session: &str, query: &str) -> Vec<Value> {
     page["messages"].as_array().unwrap().clone()
 }
 
-/// The conversation of a session's page, as HTML.
+/// Returns the conversation on a session's page, as HTML.
 async fn conversation(server: &Server, session: &str) -> String {
     let (_, html) = server.get_bytes(&format!("/s/{session}")).await;
     let html = String::from_utf8(html).unwrap();
@@ -28,7 +28,7 @@ async fn conversation(server: &Server, session: &str) -> String {
     html[from..to].to_owned()
 }
 
-/// Its words, without tags.
+/// Returns the text of a page, without tags.
 fn words(html: &str) -> String {
     let mut words = String::new();
     let mut in_tag = false;
@@ -86,7 +86,7 @@ async fn the_rendering_contracts_examples() {
     assert!(!words(&html).contains("ended without a word"), "{}", words(&html));
 
     let out = messages(&server, &session, "format=contract").await;
-    // All of it comes back, but for ids that are made from the run's and the call's.
+    // Everything is returned, except that ids are derived from the run and the call.
     let mut expected = contract_example();
     expected[1]["id"] = json!("msg_001.step1");
     expected[2]["id"] = json!("tool_call_abc123");
@@ -101,7 +101,7 @@ async fn the_rendering_contracts_examples() {
 }
 
 #[tokio::test]
-async fn a_tool_message_may_say_its_result_with_its_content_alone() {
+async fn a_tool_message_may_have_its_result_in_its_content() {
     let home = Home::instant();
     let server = home.start();
     let file = json!([
@@ -134,7 +134,7 @@ async fn a_summary_of_arguments_is_kept_beside_them() {
     }
 }
 
-/// Each text stands in several places of a page.
+/// The page shows each of these texts in several places.
 #[tokio::test]
 async fn long_lines_and_raw_texts_leave_a_page_small() {
     let home = Home::instant();
@@ -164,7 +164,7 @@ async fn long_lines_and_raw_texts_leave_a_page_small() {
 }
 
 #[tokio::test]
-async fn results_are_found_by_name_where_there_are_no_ids() {
+async fn results_without_ids_are_matched_by_name() {
     let home = Home::instant();
     let server = home.start();
     for (calls, results) in [
@@ -192,7 +192,7 @@ async fn results_are_found_by_name_where_there_are_no_ids() {
     }
 }
 
-/// Text and calls of one stored message: the text is the answer.
+/// A stored message has text and calls: the text is the answer.
 #[tokio::test]
 async fn the_storage_format_of_tool_calls() {
     let home = Home::instant();
@@ -224,7 +224,7 @@ async fn the_storage_format_of_tool_calls() {
     }
 }
 
-/// Database rows, with incomplete and rejected ones.
+/// Database rows, among them incomplete and rejected ones.
 #[tokio::test]
 async fn the_rows_of_the_weather_example() {
     let home = Home::instant();
@@ -271,7 +271,7 @@ async fn the_rows_of_the_weather_example() {
     assert!(!words(&html).contains("by you"));
 }
 
-/// The list that the document shows: newest first, without dates, and with a text that stands in `content` alone.
+/// The list in the document: newest first, without dates, and one text only in `content`.
 #[tokio::test]
 async fn the_messages_of_the_weather_example() {
     let home = Home::instant();
@@ -312,7 +312,7 @@ async fn the_messages_of_the_weather_example() {
     }
 }
 
-/// The steps of the commentary document, as a stream and as a message that was kept.
+/// The steps of the commentary document, as a stream and as a stored message.
 #[tokio::test]
 async fn the_steps_of_the_commentary_document() {
     let home = Home::instant();
@@ -357,8 +357,8 @@ async fn the_steps_of_the_commentary_document() {
     }
 }
 
-/// A client of the event log finds what the event types promise: arguments with the start of a call whose
-/// arguments are known, and one result with `ok` and either a result or an error.
+/// Clients of the event log rely on the event types: the start of a call has its arguments if they
+/// are known, and there is one result with `ok` and either a result or an error.
 #[tokio::test]
 async fn the_events_of_the_chat_document() {
     let home = Home::instant();

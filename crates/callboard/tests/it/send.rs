@@ -46,14 +46,14 @@ fn signal(name: &str, pid: u32) {
     assert!(sent.success());
 }
 
-/// The only session there is.
+/// Returns the id of the only session.
 async fn only_session(server: &Server) -> String {
     let list = server.get("/api/sessions").await;
     assert_eq!(list["sessions"].as_array().unwrap().len(), 1, "{list}");
     list["sessions"][0]["id"].as_str().unwrap().to_owned()
 }
 
-/// Waits until somebody is asked, and gives the path to decide.
+/// Waits until an approval is requested. Returns the path to decide about it.
 async fn open_question(server: &Server, session: &str) -> String {
     let is_asked = |it: &Transcript| !it.summary.open_approvals.is_empty();
     let transcript = watch_until(server, session, is_asked).await;
@@ -61,14 +61,14 @@ async fn open_question(server: &Server, session: &str) -> String {
     format!("/api/sessions/{session}/calls/{call}/approval")
 }
 
-/// The session that a command says it was.
+/// Returns the session that the command printed.
 fn session_in(stderr: &str) -> String {
     let line = stderr.lines().find_map(|it| it.strip_prefix("session "));
     line.unwrap_or_else(|| panic!("no session in {stderr}")).to_owned()
 }
 
 #[tokio::test]
-async fn words_go_to_one_stream_and_calls_to_the_other() {
+async fn text_goes_to_stdout_and_calls_to_stderr() {
     let home = Home::instant();
     let (running, alone) = (home.start(), Home::instant());
     for home in [&home, &alone] {
@@ -96,7 +96,7 @@ async fn words_go_to_one_stream_and_calls_to_the_other() {
 }
 
 #[tokio::test]
-async fn a_session_goes_on_and_the_text_may_come_from_a_pipe() {
+async fn a_session_continues_and_text_may_come_from_a_pipe() {
     let home = Home::instant();
     let first = send(&home, &["demo", "-"], "time in Lima\n");
     assert_eq!(first.code, Some(0), "{}", first.stderr);
@@ -126,13 +126,13 @@ async fn a_session_goes_on_and_the_text_may_come_from_a_pipe() {
 }
 
 #[tokio::test]
-async fn json_is_the_log_as_it_is() {
+async fn json_output_is_the_log() {
     let home = Home::instant();
     let server = home.start();
     let sent = send(&home, &["demo", "--json", "--yes", "run touch made"], "");
     assert_eq!(sent.code, Some(0), "{}", sent.stderr);
     let session = only_session(&server).await;
-    // The first record made the session, before there was a message.
+    // The first record created the session, before the message.
     let log: Vec<String> = server.log(&session).await[1..].iter().map(Record::to_json).collect();
     let lines: Vec<&str> = sent.stdout.lines().collect();
     assert_eq!(lines, log);
@@ -140,9 +140,9 @@ async fn json_is_the_log_as_it_is() {
     assert!(has_file(&home, "made"));
 }
 
-/// What led to a call is no part of the answer.
+/// Commentary before a call is not part of the answer.
 #[tokio::test]
-async fn a_file_gets_the_answer_and_nothing_else() {
+async fn stdout_has_only_the_answer() {
     let home = Home::instant();
     let sent = send(&home, &["demo", "list the files, then what time is it in Lima"], "");
     let server = home.start();
@@ -156,7 +156,7 @@ async fn a_file_gets_the_answer_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn whoever_names_an_agent_that_cannot_work_is_told_and_no_session_is_left() {
+async fn an_unknown_agent_is_reported_without_a_session() {
     let home = Home::instant();
     let sent = send(&home, &["nope", "hi"], "");
     assert!(sent.stderr.contains("no agent is called 'nope'; there are: demo"), "{}", sent.stderr);
@@ -165,7 +165,7 @@ async fn whoever_names_an_agent_that_cannot_work_is_told_and_no_session_is_left(
 }
 
 #[tokio::test]
-async fn a_run_that_fails_is_told_by_the_exit_code() {
+async fn a_failed_run_sets_the_exit_code() {
     let home = Home::instant();
     let sent = send(&home, &["demo", "break"], "");
     assert_eq!(sent.code, Some(1));
@@ -173,7 +173,7 @@ async fn a_run_that_fails_is_told_by_the_exit_code() {
 }
 
 #[tokio::test]
-async fn without_a_terminal_nothing_is_allowed_unless_it_was_said_before() {
+async fn without_a_terminal_calls_are_denied_by_default() {
     let home = Home::instant();
     for (args, words) in [
         (vec![], "This call was not allowed, for this reason: Nobody is there who could allow it."),
@@ -194,7 +194,7 @@ async fn without_a_terminal_nothing_is_allowed_unless_it_was_said_before() {
 }
 
 #[tokio::test]
-async fn with_a_server_it_waits_for_whoever_decides_there() {
+async fn with_a_server_it_waits_for_a_decision() {
     let home = Home::instant();
     let server = home.start();
     let mut command = home.command();
@@ -214,7 +214,7 @@ async fn with_a_server_it_waits_for_whoever_decides_there() {
 }
 
 #[tokio::test]
-async fn somebody_at_the_terminal_is_asked() {
+async fn at_a_terminal_the_user_is_asked() {
     let home = Home::instant();
     let session = {
         let mut terminal = Terminal::start(home.command().args(["send", "demo", "run touch one"]));
@@ -252,14 +252,14 @@ async fn somebody_at_the_terminal_is_asked() {
 }
 
 #[tokio::test]
-async fn what_was_typed_before_the_question_is_no_answer() {
+async fn input_before_the_prompt_is_ignored() {
     let mut model = Model::start().await;
     let home = with_model(&model);
     let mut command = home.command();
     let mut terminal = Terminal::start(command.args(["send", "m", "go"]));
     let request = model.asked().await;
     terminal.type_in("y\ny\n");
-    // The terminal shows what is typed when it has taken it.
+    // The terminal echoes input once it has received it.
     terminal.until("y");
     request.call("shell", &json!({ "command": "touch made" })).await;
     terminal.until("[n] no ");
@@ -271,7 +271,7 @@ async fn what_was_typed_before_the_question_is_no_answer() {
 }
 
 #[tokio::test]
-async fn a_decision_from_elsewhere_ends_the_question() {
+async fn a_decision_from_elsewhere_ends_the_prompt() {
     let home = Home::instant();
     let server = home.start();
     let mut terminal = Terminal::start(home.command().args(["send", "demo", "run touch made"]));
@@ -284,7 +284,7 @@ async fn a_decision_from_elsewhere_ends_the_question() {
     assert!(!has_file(&home, "made"));
 }
 
-/// A server whose agent talks to this model.
+/// Creates a home whose only agent uses this model.
 fn with_model(model: &Model) -> Home {
     let base_url = &model.base_url;
     Home::new(&format!(
@@ -319,7 +319,7 @@ async fn an_interrupt_stops_the_run() {
 }
 
 #[tokio::test]
-async fn a_second_interrupt_leaves_also_when_the_server_says_nothing() {
+async fn a_second_interrupt_exits_without_the_server() {
     let mut model = Model::start().await;
     let home = with_model(&model);
     let server = home.start();
@@ -340,7 +340,7 @@ async fn a_second_interrupt_leaves_also_when_the_server_says_nothing() {
 }
 
 #[tokio::test]
-async fn a_message_that_waits_its_turn_is_taken_back_by_an_interrupt() {
+async fn an_interrupt_deletes_a_queued_message() {
     let mut model = Model::start().await;
     let home = with_model(&model);
     let server = home.start();

@@ -1,4 +1,4 @@
-//! Finding, deleting and copying sessions, and files that go with messages.
+//! Searching, deleting, exporting and copying sessions, and their files.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ async fn hits(server: &Server, query: &str) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn what_was_said_and_done_is_found() {
+async fn messages_and_tool_calls_are_found() {
     let home = Home::instant();
     std::fs::write(home.workspace().join("secret.txt"), "the word is xylophone\n").unwrap();
     let server = home.start();
@@ -50,7 +50,7 @@ async fn what_was_said_and_done_is_found() {
 }
 
 #[tokio::test]
-async fn a_deletion_can_be_taken_back_while_it_waits_and_nobody_uses_the_session() {
+async fn a_pending_deletion_can_be_undone_and_blocks_the_session() {
     let home = Home::instant();
     let server = home.start();
     let session = converse(&server, "help").await;
@@ -82,7 +82,7 @@ async fn a_deletion_can_be_taken_back_while_it_waits_and_nobody_uses_the_session
 }
 
 #[tokio::test]
-async fn the_list_goes_on_behind_a_link_and_what_was_put_away_has_a_list_of_its_own() {
+async fn session_list_pages_and_separates_archived() {
     let home = Home::instant();
     let server = home.start();
     let mut all = Vec::new();
@@ -112,7 +112,7 @@ async fn the_list_goes_on_behind_a_link_and_what_was_put_away_has_a_list_of_its_
 }
 
 #[tokio::test]
-async fn deleting_a_session_leaves_nothing_of_it() {
+async fn deleting_a_session_removes_all_its_data() {
     let home = Home::natural();
     let server = home.start();
     let kept = converse(&server, "time in Lima").await;
@@ -136,7 +136,7 @@ async fn deleting_a_session_leaves_nothing_of_it() {
     assert_eq!(listed["sessions"].as_array().unwrap().len(), 1);
     assert_eq!(listed["sessions"][0]["id"], kept);
 
-    // Its name is free again.
+    // The id can be used again.
     let (status, _) = server.post("/api/sessions", json!({ "id": session })).await;
     assert_eq!(status, StatusCode::CREATED);
     assert_eq!(server.log(&session).await.len(), 1);
@@ -150,7 +150,7 @@ async fn deleting_a_session_leaves_nothing_of_it() {
 }
 
 #[tokio::test]
-async fn a_copy_made_while_running_is_a_whole_server() {
+async fn a_backup_of_a_running_server_is_complete() {
     let home = Home::instant();
     let server = home.start();
     let session = converse(&server, "list the files, write a report").await;
@@ -171,7 +171,7 @@ async fn a_copy_made_while_running_is_a_whole_server() {
 }
 
 #[tokio::test]
-async fn files_are_put_and_got_back_as_files() {
+async fn uploaded_files_are_served_as_attachments() {
     let home = Home::instant();
     let server = home.start();
     let client = tools::http_client();
@@ -207,11 +207,11 @@ async fn files_are_put_and_got_back_as_files() {
 }
 
 #[tokio::test]
-async fn gauges_and_sizes_say_what_happened() {
+async fn metrics_and_sizes_match_the_sessions() {
     let home = Home::instant();
     let server = home.start();
     let session = converse(&server, "read a.txt, read missing.txt").await;
-    // The connection that watched is gone soon, not at once.
+    // The watcher's connection is closed with a delay.
     let metrics = loop {
         let metrics = server.get("/metrics").await.as_str().unwrap().to_owned();
         if metrics.contains("callboard_watchers 0\n") {
@@ -239,7 +239,7 @@ async fn gauges_and_sizes_say_what_happened() {
 }
 
 #[tokio::test]
-async fn the_doctor_says_what_is_wrong() {
+async fn the_doctor_reports_problems() {
     let home = Home::instant();
     let (ok, stdout, stderr) = output(home.command().arg("doctor"));
     assert!(ok, "{stdout}{stderr}");
@@ -254,9 +254,9 @@ async fn the_doctor_says_what_is_wrong() {
     assert!(!ok && stdout.contains("PROBLEM") && stdout.contains("lisen"), "{stdout}");
 }
 
-/// Programs that nobody has asked for may be missing, but somebody must be there to answer.
+/// Agents that nobody configured may be missing, but at least one must be able to work.
 #[tokio::test]
-async fn where_no_agent_can_answer_everybody_is_told_what_to_do() {
+async fn without_a_usable_agent_the_remedy_is_reported() {
     let home = Home::new("demo = false\n");
     let alone = || {
         let mut command = home.command();
@@ -274,7 +274,7 @@ async fn where_no_agent_can_answer_everybody_is_told_what_to_do() {
     assert!(message.starts_with("no agent is ready") && message.contains(what_to_do), "{message}");
 }
 
-/// What goes out comes in again, under another name if need be, and is the same session.
+/// The import of an export is the same session, under another id if necessary.
 #[tokio::test]
 async fn an_exported_session_can_be_imported() {
     let home = Home::instant();
@@ -330,7 +330,7 @@ async fn import(server: &Server, query: &str, log: &str) -> (StatusCode, Value) 
 }
 
 #[tokio::test]
-async fn pictures_are_shown_and_all_else_is_kept() {
+async fn only_pictures_are_served_inline() {
     let home = Home::instant();
     let server = home.start();
     let files: [(&[u8], &str, &str); 3] = [
@@ -351,9 +351,9 @@ async fn pictures_are_shown_and_all_else_is_kept() {
     }
 }
 
-/// A run is shown as it was at any number of its log, on the page, as a file and in the terminal.
+/// A session is shown as of any record, on the page, as a file and in the terminal.
 #[tokio::test]
-async fn a_session_is_exported_in_every_format_as_it_was() {
+async fn a_past_state_can_be_exported_in_every_format() {
     let home = Home::instant();
     std::fs::write(home.workspace().join("notes.txt"), "buy <oil> & wicks\n").unwrap();
     let server = home.start();
@@ -391,9 +391,9 @@ async fn a_session_is_exported_in_every_format_as_it_was() {
     assert_eq!(printed(&["--at", "2"]).lines().count(), 2);
 }
 
-/// By a server and without one.
+/// Holds with a server and without one.
 #[tokio::test]
-async fn a_number_beyond_the_log_is_not_taken_for_its_end() {
+async fn exporting_beyond_the_end_of_a_log_fails() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -406,9 +406,9 @@ async fn a_number_beyond_the_log_is_not_taken_for_its_end() {
     }
 }
 
-/// Whoever did not hear that it was taken says it again, under the same client id.
+/// A client that got no response repeats the request with the same client id.
 #[tokio::test]
-async fn a_message_takes_the_place_of_an_earlier_one_once() {
+async fn a_message_replaces_an_earlier_one_once() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;

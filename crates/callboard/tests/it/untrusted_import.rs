@@ -1,4 +1,4 @@
-//! Nothing from an imported file starts anything: no field of any format reaches a program's command line,
+//! Imported files cannot start anything: no field of any format reaches a program's command line,
 //! working folder or environment.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,11 +14,11 @@ use crate::program::{Home, Server};
 use crate::stand_in::{CONVERSATION, answer_in, make_executable, playing, status};
 use crate::watcher::{is_quiet, watch_until};
 
-/// In every hostile value.
+/// Part of every hostile value.
 const MARKER: &str = "HOSTILE";
 
-/// Programs that record how they were started, whatever their working folder. Claude Code's stand-in answers; those
-/// of Codex and Pi end without a word.
+/// Creates a home with programs that record how they were started, in any working folder. The
+/// stand-in for Claude Code answers; those for Codex and Pi exit without output.
 fn recording() -> Home {
     let others = ["codex", "pi"]
         .map(|it| format!("[[agents]]\nid = \"{it}\"\nkind = \"{it}\"\ncommand = [\"./ends\"]\n"));
@@ -47,7 +47,7 @@ fn record_file(home: &Home) -> PathBuf {
     home.data().join("started")
 }
 
-/// It exists, so that a program could be started there.
+/// Path of a hostile folder. It exists, so that a program could be started in it.
 fn hostile_folder(home: &Home) -> PathBuf {
     home.data().join(MARKER)
 }
@@ -59,7 +59,7 @@ fn hostile_values(home: &Home) -> Vec<String> {
     vec![settings, format!("-c{MARKER}"), folder, id, format!("{MARKER}\0")]
 }
 
-/// Goes on with a session, and gives how the program was started.
+/// Continues a session and returns how the program was started.
 async fn started(home: &Home, server: &Server, session: &str, agent: &str) -> String {
     let _ = std::fs::remove_file(record_file(home));
     server.send(session, "and now?").await;
@@ -69,7 +69,7 @@ async fn started(home: &Home, server: &Server, session: &str, agent: &str) -> St
     std::fs::read_to_string(record_file(home)).unwrap()
 }
 
-/// A log of ours with all that could have a consequence.
+/// A Callboard log with every field that could have an effect.
 fn own_log() -> Vec<Value> {
     let events = [
         json!({ "type": "session_created", "agent": "claude", "workspace": "/w", "workspaceConfirmed": true, "title": "t" }),
@@ -97,7 +97,7 @@ fn own_log() -> Vec<Value> {
     (1..).zip(events).map(record).collect()
 }
 
-/// Every format with a file of it, as a list of JSON values: lines, or the whole document.
+/// Returns a file of every format as JSON values: one per line, or one for the whole document.
 fn examples() -> Vec<(String, Vec<Value>)> {
     let lines = |text: String| text.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
     let programs = [
@@ -113,10 +113,10 @@ fn examples() -> Vec<(String, Vec<Value>)> {
     examples
 }
 
-/// A string in a file: which line, and where in it.
+/// Place of a string in a file: its line, and its path in the line.
 type Place = (usize, Vec<String>);
 
-/// The first occurrence of every field.
+/// Returns the first occurrence of every field.
 fn fields(lines: &[Value]) -> Vec<Place> {
     let (mut seen, mut places) = (BTreeSet::new(), Vec::new());
     for (idx, line) in lines.iter().enumerate() {
@@ -162,7 +162,7 @@ async fn no_field_of_an_imported_file_reaches_a_program() {
     let (mut imported, mut near) = (0, BTreeMap::new());
     for (format, lines) in examples() {
         for (n, place) in fields(&lines).into_iter().enumerate() {
-            // Fields that programs read get every value; the others take turns.
+            // Fields that programs use get every value; all others get one value each in turn.
             let is_near = place.1.last().is_some_and(|it| {
                 ["cwd", "sessionId", "id", "cliSessionId", "workspace", "version"].contains(&&**it)
             });
@@ -197,7 +197,7 @@ async fn no_field_of_an_imported_file_reaches_a_program() {
     assert!(["claude", "codex", "pi"].iter().all(|it| near.get(*it) > Some(&10)), "{near:?}");
 }
 
-/// A valid link is used: the control for the test above.
+/// A valid link is used, as a control for `no_field_of_an_imported_file_reaches_a_program`.
 #[tokio::test]
 async fn a_valid_link_is_resumed_in_a_confirmed_folder() {
     let home = recording();
@@ -225,7 +225,7 @@ async fn a_valid_link_is_resumed_in_a_confirmed_folder() {
     assert!(how.contains(&format!("cwd {}", folder.canonicalize().unwrap().display())), "{how}");
 }
 
-/// The conversation goes on in the agent's own folder, with the history.
+/// The conversation continues in the agent's own folder, with the history.
 #[tokio::test]
 async fn an_unconfirmed_folder_is_not_used() {
     let home = recording();
@@ -243,13 +243,13 @@ async fn an_unconfirmed_folder_is_not_used() {
     assert!(notices.iter().any(is_told));
 }
 
-/// As an earlier version has imported it, without any check.
+/// The log is stored as an earlier version imported it, without any check.
 #[tokio::test]
-async fn a_hostile_log_that_is_stored_already_is_harmless() {
+async fn a_stored_hostile_log_is_harmless() {
     let home = recording();
     let folder = hostile_folder(&home).display().to_string();
     let cases = hostile_values(&home).into_iter().flat_map(|id| {
-        // With a folder that is not confirmed nothing is resumed, whatever its id.
+        // If the folder is not confirmed, nothing is resumed, whatever the id.
         [(id.clone(), json!(folder)), (id, Value::Null)]
     });
     for (n, (id, workspace)) in cases.enumerate() {

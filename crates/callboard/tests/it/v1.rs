@@ -1,5 +1,5 @@
-//! Agents as models: what becomes of a request's messages. OpenAI's own clients are tried in
-//! `e2e/openai.test.mjs`.
+//! The OpenAI-compatible API, and how it treats the messages of a request. OpenAI's own clients are
+//! tested in `e2e/openai.test.mjs`.
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn message(role: &str, content: &str) -> Value {
     json!({ "role": role, "content": content })
 }
 
-/// The log of the one session there is after such a request.
+/// Sends such a request and returns the log of the only session.
 async fn log_of(server: &Server, messages: Value) -> Vec<Record> {
     let body = json!({ "model": "demo", "messages": messages });
     let (status, answer) = server.post("/v1/chat/completions", body).await;
@@ -26,7 +26,7 @@ async fn log_of(server: &Server, messages: Value) -> Vec<Record> {
 }
 
 #[tokio::test]
-async fn whatever_comes_before_it_the_last_message_has_one_answer() {
+async fn the_last_message_is_answered_once_after_any_history() {
     let (system, hello) = (message("system", "Be brief."), message("user", "hello"));
     let answer = message("assistant", "Yes?");
     let call =
@@ -53,7 +53,8 @@ async fn whatever_comes_before_it_the_last_message_has_one_answer() {
     }
 }
 
-/// The messages after a call of the client's tool has been asked for and run, in a session without a name.
+/// Lets the demo agent call a client tool, in a session without a name. Returns the messages up to
+/// the result.
 async fn called(server: &Server) -> Vec<Value> {
     let asked = message("user", "use the client tool pick");
     let calling = complete(server, std::slice::from_ref(&asked)).await;
@@ -72,7 +73,8 @@ async fn complete(server: &Server, messages: &[Value]) -> Value {
     answer["choices"][0].clone()
 }
 
-/// How the runs of all sessions have ended, the oldest session first; an empty text for one that has not.
+/// Returns the final statuses of the runs of all sessions, oldest first. An open run has an empty
+/// text.
 async fn runs(server: &Server) -> Vec<Vec<String>> {
     let listed = server.get("/api/sessions").await;
     let mut sessions = Vec::new();
@@ -104,7 +106,7 @@ async fn results_go_to_the_run_that_waits_for_them() {
     let answer = complete(&server, &messages).await;
     assert!(answer["message"]["content"].as_str().unwrap().contains("teal"), "{answer}");
     assert_eq!(runs(&server).await, [["Completed"]]);
-    // Once more: nothing waits for them.
+    // The second time no run waits for the results.
     let again = complete(&server, &messages).await;
     assert!(again["message"]["content"].as_str().unwrap().contains("teal"), "{again}");
     assert_eq!(runs(&server).await[0], ["Completed"]);
@@ -112,7 +114,7 @@ async fn results_go_to_the_run_that_waits_for_them() {
 }
 
 #[tokio::test]
-async fn a_run_whose_conversation_goes_on_elsewhere_is_over() {
+async fn a_run_ends_if_its_conversation_continues_elsewhere() {
     let home = Home::instant();
     let server = home.start();
     let mut messages = called(&server).await;
@@ -125,7 +127,7 @@ async fn a_run_whose_conversation_goes_on_elsewhere_is_over() {
 }
 
 #[tokio::test]
-async fn results_of_another_agent_are_not_its_own() {
+async fn results_do_not_go_to_another_agents_run() {
     let home =
         Home::new("[demo]\npace = \"instant\"\n[[agents]]\nid = \"other\"\nkind = \"demo\"\n");
     let server = home.start();
@@ -136,9 +138,9 @@ async fn results_of_another_agent_are_not_its_own() {
     assert_eq!(runs(&server).await[0], [""]);
 }
 
-/// The client did not hear that it had arrived.
+/// The client repeats a request because it got no response.
 #[tokio::test]
-async fn a_request_that_is_tried_again_is_one_request() {
+async fn a_retried_request_is_handled_once() {
     let home = Home::instant();
     let server = home.start();
     let say = async |text: &str, header: (&'static str, &str)| {

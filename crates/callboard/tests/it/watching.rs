@@ -1,4 +1,4 @@
-//! Watchers that come and go, while many sessions stream.
+//! Watchers that disconnect and reconnect while many sessions stream.
 
 use futures_util::future::join_all;
 use transcript::{Record, Seq, Transcript};
@@ -17,7 +17,7 @@ const TEXTS: [&str; 4] = [
 ];
 
 #[tokio::test]
-async fn whoever_comes_back_sees_what_the_log_says() {
+async fn reconnecting_watchers_see_the_whole_log() {
     let home = Home::natural();
     let server = home.start();
     let mut sessions = Vec::new();
@@ -38,7 +38,7 @@ async fn whoever_comes_back_sees_what_the_log_says() {
     assert!(total > SESSIONS * WATCHERS * 3, "only {total} reconnects");
 }
 
-/// Watches to the end with many interruptions; gives their number.
+/// Watches to the end with many interruptions. Returns their number.
 async fn watch_with_gaps(server: &Server, session: String, deltas: bool, seed: u64) -> usize {
     let mut dice = Dice(seed);
     let mut transcript = Transcript::default();
@@ -50,7 +50,8 @@ async fn watch_with_gaps(server: &Server, session: String, deltas: bool, seed: u
         let n_frames = dice.roll(60);
         let mut caught_up = false;
         for _ in 0..n_frames {
-            // Nothing more will come by itself: only coming back shows that all is there.
+            // No more frames will arrive on this connection; a reconnect shows that all is
+            // complete.
             if is_over(&transcript) && caught_up {
                 break;
             }
@@ -76,12 +77,12 @@ async fn watch_with_gaps(server: &Server, session: String, deltas: bool, seed: u
     unreachable!("the loop has no end")
 }
 
-/// Both messages have been answered.
+/// Returns whether both messages have been answered.
 fn is_over(transcript: &Transcript) -> bool {
     is_quiet(transcript) && transcript.messages.len() == 4
 }
 
-/// What the watcher made of what it got is what the log up to there makes.
+/// Checks that the watcher's transcript equals the log up to the same record.
 async fn check_same(server: &Server, session: &str, transcript: &Transcript) {
     let log = server.log(session).await;
     let prefix = log.iter().take_while(|record| record.seq <= transcript.head);
@@ -89,7 +90,7 @@ async fn check_same(server: &Server, session: &str, transcript: &Transcript) {
 }
 
 #[tokio::test]
-async fn who_falls_behind_for_a_while_misses_nothing() {
+async fn a_slow_watcher_misses_nothing() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -97,7 +98,7 @@ async fn who_falls_behind_for_a_while_misses_nothing() {
     slow.subscribe(&session, Seq(0), true).await;
     slow.until("caught_up").await;
 
-    // More than the system, the outbox and the hub hold together, while it reads nothing.
+    // More than the system, the outbox and the hub hold together, while the client reads nothing.
     let text = format!("help {}", "x".repeat(64 << 10));
     for _ in 0..60 {
         server.send(&session, &text).await;

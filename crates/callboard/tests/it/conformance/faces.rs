@@ -1,18 +1,18 @@
-//! The endpoints that front ends of others call, all in the same ways: said something, refused for every
-//! reason, come back to. The next face is a line in [`FACES`].
+//! The chat endpoints of the compat APIs, all called in the same ways: accepted, refused for every
+//! reason, and resumed. A new endpoint is one entry in [`FACES`].
 
 use super::*;
 
 struct Face {
     path: &'static str,
     url: &'static str,
-    /// Where a client comes back to, as the document has it and as it is called.
+    /// Endpoint that resumes a stream: the documented path, and the URL for a session.
     resume: (&'static str, fn(&str) -> String),
-    /// A message as this client says it: its id, its words.
+    /// Builds a user message from an id and a text.
     said: fn(&str, &str) -> Value,
-    /// A message of the assistant in which the client gives the result of a call.
+    /// Builds an assistant message with the client's result of a call.
     given: fn(&str) -> Value,
-    /// Asks for another answer to a message.
+    /// Builds a request to regenerate the answer to a message.
     again: fn(&str) -> Value,
 }
 
@@ -65,7 +65,7 @@ fn again_ui(id: &str) -> Value {
     json!({ "trigger": "regenerate-message", "messageId": id, "messages": messages })
 }
 
-/// It has no other word for it.
+/// AI SDK 4 has no separate way to regenerate.
 fn again_v4(id: &str) -> Value {
     json!({ "messages": [said_v4(id, "x")] })
 }
@@ -86,7 +86,7 @@ impl Face {
         caller.call_with(POST, self.path, self.url, Body::Json(body), &bearer).await
     }
 
-    /// Wants another answer to a message of that session.
+    /// Asks to regenerate the answer to a message of that session.
     async fn ask_again(
         &self,
         caller: &mut Caller<'_>,
@@ -99,7 +99,7 @@ impl Face {
     }
 }
 
-/// Conversations from their beginning, and what is refused when nothing goes on.
+/// Holds conversations from their beginning, and covers refusals in an idle session.
 pub(super) async fn converse(caller: &mut Caller<'_>) {
     for (n, face) in FACES.iter().enumerate() {
         let id = format!("face-{n}");
@@ -124,7 +124,7 @@ pub(super) async fn converse(caller: &mut Caller<'_>) {
     give_a_result(caller).await;
 }
 
-/// It cannot go back in its conversation, whether it is there or not.
+/// A program agent cannot rewind its conversation, whether it is installed or not.
 async fn meet_a_program(caller: &mut Caller<'_>) {
     let record = |seq: u64, event: Value| {
         let mut record = event;
@@ -144,7 +144,7 @@ async fn meet_a_program(caller: &mut Caller<'_>) {
     }
 }
 
-/// What is refused while the session's agent works and no more messages may wait; and its stream.
+/// Covers refusals in a busy session with a full queue, and its stream.
 pub(super) async fn meet_a_busy_session(caller: &mut Caller<'_>, id: &str) {
     let said = caller.server.get(&format!("/api/sessions/{id}/messages")).await;
     let first = said["messages"][0]["id"].as_str().unwrap();
@@ -156,7 +156,7 @@ pub(super) async fn meet_a_busy_session(caller: &mut Caller<'_>, id: &str) {
     }
 }
 
-/// A call that a client has run.
+/// Sends the result of a call that a client has run.
 async fn give_a_result(caller: &mut Caller<'_>) {
     let tools = json!({ "pick": { "description": "Picks.", "parameters": { "type": "object" } } });
     let asked = said_ui("u1", "use the client tool pick");
