@@ -1,4 +1,4 @@
-//! Calls that a person must agree to: one decision wins, and whatever becomes of it, the log says so.
+//! Calls that need an approval: one decision wins, and the log records the outcome.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::model::Model;
 use crate::program::{Home, Server};
 use crate::watcher::{Watcher, is_quiet, watch_until};
 
-/// Waits until somebody is asked, and gives the path to decide about the last call.
+/// Waits until an approval is requested. Returns the path to decide about the last call.
 async fn asked(server: &Server, session: &str) -> String {
     let is_asked = |it: &Transcript| !it.summary.open_approvals.is_empty();
     let transcript = watch_until(server, session, is_asked).await;
@@ -25,7 +25,7 @@ async fn decide(server: &Server, path: &str, decision: Value) {
     assert_eq!(status, StatusCode::NO_CONTENT, "{body}");
 }
 
-/// Waits until nothing runs, and gives the last answer.
+/// Waits until nothing runs and returns the last answer.
 async fn last_answer(server: &Server, session: &str) -> RunMessage {
     let transcript = watch_until(server, session, is_quiet).await;
     check_log(&server.log(session).await, |_| false);
@@ -46,7 +46,7 @@ fn has_file(home: &Home, name: &str) -> bool {
     home.workspace().join(name).exists()
 }
 
-/// Which calls an answer covers, of the demo agent in this workspace.
+/// Returns the calls that a grant covers, for the demo agent in this workspace.
 fn covered(home: &Home, covers: Option<String>) -> Value {
     let covers = GrantScope::parse(&covers.unwrap()).unwrap();
     let workspace = home.workspace().canonicalize().unwrap();
@@ -55,7 +55,7 @@ fn covered(home: &Home, covers: Option<String>) -> Value {
 }
 
 #[tokio::test]
-async fn a_question_keeps_what_would_be_written_over_and_what_an_answer_covers() {
+async fn a_request_records_the_replaced_file_and_its_coverage() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -89,7 +89,7 @@ async fn a_question_keeps_what_would_be_written_over_and_what_an_answer_covers()
 }
 
 #[tokio::test]
-async fn what_is_allowed_runs_and_what_is_denied_does_not() {
+async fn allowed_calls_run_and_denied_calls_do_not() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -129,7 +129,7 @@ async fn what_is_allowed_runs_and_what_is_denied_does_not() {
 }
 
 #[tokio::test]
-async fn of_many_who_decide_at_once_one_wins() {
+async fn one_of_many_concurrent_decisions_wins() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -157,7 +157,7 @@ async fn of_many_who_decide_at_once_one_wins() {
 }
 
 #[tokio::test]
-async fn edited_arguments_are_what_runs() {
+async fn edited_arguments_replace_the_proposed_ones() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -179,7 +179,7 @@ async fn edited_arguments_are_what_runs() {
 }
 
 #[tokio::test]
-async fn an_answer_for_the_session_or_for_good_is_not_asked_again() {
+async fn grants_for_a_session_or_always_are_not_asked_again() {
     let home = Home::instant();
     let server = home.start();
     let (one, two) = (server.create_session().await, server.create_session().await);
@@ -227,7 +227,7 @@ async fn an_answer_for_the_session_or_for_good_is_not_asked_again() {
 }
 
 #[tokio::test]
-async fn a_conditional_cancel_stops_no_run_that_asks() {
+async fn a_conditional_cancel_keeps_a_run_with_an_approval() {
     let home = Home::natural();
     let server = home.start();
     let session = server.create_session().await;
@@ -253,7 +253,7 @@ async fn a_conditional_cancel_stops_no_run_that_asks() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_can_be_stopped() {
+async fn a_run_that_awaits_an_approval_can_be_stopped() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -271,7 +271,7 @@ async fn a_run_that_waits_can_be_stopped() {
 }
 
 #[tokio::test]
-async fn when_nobody_decides_in_time_that_is_what_is_said() {
+async fn an_approval_times_out() {
     let home = Home::new("[demo]\npace = \"instant\"\n[approvals]\ntimeout_seconds = 1\n");
     let server = home.start();
     let session = server.create_session().await;
@@ -285,7 +285,7 @@ async fn when_nobody_decides_in_time_that_is_what_is_said() {
 }
 
 #[tokio::test]
-async fn rules_of_the_configuration_decide_first() {
+async fn configured_rules_decide_first() {
     let home = Home::new(
         "[demo]\npace = \"instant\"\n[approvals]\nwrite_file = \"deny\"\n\
          shell = { allow = [\"touch *\"], deny = [\"*secret*\"] }\n",
@@ -306,7 +306,7 @@ async fn rules_of_the_configuration_decide_first() {
     assert!(has_file(&home, "made") && !has_file(&home, "secret"));
 }
 
-/// A server whose agent talks to this model.
+/// Creates a home whose only agent uses this model.
 fn with_model(model: &Model, more: &str) -> Home {
     let base_url = &model.base_url;
     Home::new(&format!(
@@ -321,7 +321,7 @@ async fn create_session(server: &Server) -> String {
 }
 
 #[tokio::test]
-async fn a_refusal_reaches_the_model_with_its_reason() {
+async fn a_denial_reaches_the_model_with_its_reason() {
     let mut model = Model::start().await;
     let home = with_model(&model, "");
     let server = home.start();
@@ -346,7 +346,7 @@ async fn a_refusal_reaches_the_model_with_its_reason() {
 }
 
 #[tokio::test]
-async fn what_a_command_prints_reaches_the_model() {
+async fn the_output_of_a_command_reaches_the_model() {
     let mut model = Model::start().await;
     let home = with_model(&model, "[approvals]\nshell = \"allow\"\n");
     let server = home.start();
@@ -369,9 +369,9 @@ async fn what_a_command_prints_reaches_the_model() {
     assert_eq!(server.get(&path).await.as_str().unwrap().len(), 100_000 + 11, "all of it is kept");
 }
 
-/// However the server ended while a call waited, the decision after the start counts.
+/// A decision after the restart counts, whether the server was killed or stopped.
 #[tokio::test]
-async fn a_call_that_waits_survives_a_restart() {
+async fn a_call_that_awaits_approval_survives_a_restart() {
     for kills in [false, true] {
         let mut model = Model::start().await;
         let home = with_model(&model, "");
@@ -401,7 +401,7 @@ async fn a_call_that_waits_survives_a_restart() {
 }
 
 #[tokio::test]
-async fn the_demo_agent_goes_on_after_a_restart_too() {
+async fn the_demo_agent_continues_after_a_restart() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -415,7 +415,8 @@ async fn the_demo_agent_goes_on_after_a_restart_too() {
     assert!(answer.content().contains("went well"), "{}", answer.content());
 }
 
-/// Says this to the demo agent and allows whatever it asks for; `restarts` before each answer.
+/// Sends a text to the demo agent and accepts every call. With `restarts`, the server is killed
+/// before each decision.
 async fn allowed_throughout(text: &str, restarts: bool) -> RunMessage {
     let home = Home::new("[demo]\npace = \"instant\"\n[approvals]\n\"*\" = \"ask\"\n");
     let mut server = home.start();
@@ -437,7 +438,7 @@ async fn allowed_throughout(text: &str, restarts: bool) -> RunMessage {
 }
 
 #[tokio::test]
-async fn restarts_while_calls_wait_change_nothing_of_the_answer() {
+async fn restarts_during_approvals_do_not_change_the_answer() {
     for text in [
         "write one to a.md",
         "read a.txt and read b.md",
@@ -458,7 +459,7 @@ async fn restarts_while_calls_wait_change_nothing_of_the_answer() {
 }
 
 #[tokio::test]
-async fn limits_count_what_was_used_before_a_restart() {
+async fn limits_include_usage_before_a_restart() {
     let mut model = Model::start().await;
     let home = with_model(&model, "max_tool_calls = 1\nmax_tokens = 1000\n");
     let server = home.start();
@@ -486,7 +487,7 @@ async fn limits_count_what_was_used_before_a_restart() {
 }
 
 #[tokio::test]
-async fn an_answer_for_good_holds_for_files_of_one_folder() {
+async fn an_always_grant_covers_the_files_of_one_folder() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -511,7 +512,7 @@ async fn an_answer_for_good_holds_for_files_of_one_folder() {
 }
 
 #[tokio::test]
-async fn an_answer_for_more_than_once_answers_what_else_waits_for_the_same() {
+async fn a_grant_also_answers_open_approvals_that_it_covers() {
     for scope in ["session", "always"] {
         let mut model = Model::start().await;
         let home = with_model(&model, "");
@@ -551,7 +552,7 @@ async fn an_answer_for_more_than_once_answers_what_else_waits_for_the_same() {
 }
 
 #[tokio::test]
-async fn a_session_that_calls_too_often_is_told_so() {
+async fn the_rate_limit_of_tool_calls_is_reported() {
     let home = Home::new("[demo]\npace = \"instant\"\n[tools]\nper_minute = 2\n");
     let server = home.start();
     let session = server.create_session().await;

@@ -1,4 +1,4 @@
-//! Stopping a run: once, in the promised order, whatever it is doing.
+//! Cancelling a run: exactly once and in the documented order, at any moment.
 
 use serde_json::json;
 use transcript::{CallState, CancelReason, Message, Record, RunStatus, Seq, Transcript};
@@ -7,7 +7,7 @@ use crate::log::{check_log, kinds};
 use crate::program::{Home, Server};
 use crate::watcher::{Watcher, as_record, is_quiet, watch_until};
 
-/// Sends a message and stops its run when the `n`th record of the run has been seen.
+/// Sends a message and cancels its run after `n` of the run's records.
 async fn stop_after(server: &Server, text: &str, n: usize) -> Vec<Record> {
     let session = server.create_session().await;
     let mut watcher = Watcher::connect(server).await;
@@ -20,14 +20,14 @@ async fn stop_after(server: &Server, text: &str, n: usize) -> Vec<Record> {
         seen += usize::from(as_record(&frame).is_some_and(|it| it.response_id.is_some()));
     }
     watcher.say(json!({ "type": "cancel_output", "sessionId": session })).await;
-    // Whoever asks again finds nothing to stop, or the same stop.
+    // A second request finds nothing to stop, or the same cancellation.
     watcher.say(json!({ "type": "cancel_output", "sessionId": session })).await;
     watch_until(server, &session, is_quiet).await;
     server.log(&session).await
 }
 
 #[tokio::test]
-async fn every_moment_of_a_run_can_be_the_last() {
+async fn a_run_can_be_stopped_at_any_record() {
     let home = Home::natural();
     let server = home.start();
     let moments = (1..74).map(|n| check_stop_after(&server, n));
@@ -61,7 +61,7 @@ async fn check_stop_after(server: &Server, n: usize) {
 }
 
 #[tokio::test]
-async fn what_was_said_stays_and_calls_are_interrupted() {
+async fn cancelling_keeps_texts_and_interrupts_calls() {
     let home = Home::natural();
     let server = home.start();
     let text = stop_after(&server, "tell me a story", 20).await;

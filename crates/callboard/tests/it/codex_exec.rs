@@ -1,4 +1,4 @@
-//! A Codex without an app-server: driven by `codex exec`, one process for each run, and the page says so.
+//! A Codex without an app-server: `codex exec` is started once per run, and the page says so.
 
 use serde_json::json;
 use transcript::{CancelReason, ErrorCode, PartKind, RunMessage, RunStatus, Seq};
@@ -7,10 +7,10 @@ use crate::program::{Home, Server};
 use crate::stand_in::{answer_in, left, make_executable, make_gate, wait_until_reached};
 use crate::watcher::{Watcher, is_quiet, watch_until};
 
-/// How the arguments end that resume its conversation.
+/// End of the arguments that resume the conversation.
 const THREAD: &str = "-- 0199e09f-0000-7000-8000-000000000002 -";
 
-/// It is asked for help by whoever wants to know what it can do, and says what an old one says.
+/// Stand-in for an old Codex. It answers the probe for features as an old version does.
 const PRELUDE: &str = r#"
 say() { printf '%s\n' "$1"; }
 case "$1" in
@@ -49,7 +49,7 @@ async fn hear(server: &Server, session: &str, text: &str) -> RunMessage {
 }
 
 #[tokio::test]
-async fn each_message_is_a_process_that_goes_on_with_the_conversation() {
+async fn each_message_starts_a_process_that_resumes() {
     let scene = "thread; text Looking.; command started '' null in_progress
         command completed 'one\\n' 0 completed; text Done.; done_with";
     let home = playing(scene);
@@ -69,9 +69,9 @@ async fn each_message_is_a_process_that_goes_on_with_the_conversation() {
     assert_eq!(resumed, [false, true], "{args}");
 }
 
-/// Its help promises an app-server, which does not know what we ask it: it is asked once.
+/// Covers a Codex whose help lists an app-server that lacks the needed methods. It is probed once.
 #[tokio::test]
-async fn an_app_server_of_another_time_is_done_without() {
+async fn an_incompatible_app_server_is_not_used() {
     let home = playing("thread; text Hello; done_with");
     let script = home.workspace().join("play");
     let play = std::fs::read_to_string(&script).unwrap();
@@ -98,7 +98,7 @@ async fn an_app_server_of_another_time_is_done_without() {
 }
 
 #[tokio::test]
-async fn it_is_known_what_it_cannot_do() {
+async fn its_limits_are_shown() {
     let home = playing("thread; text Hello; done_with");
     let server = home.start();
     let session = session(&server).await;
@@ -114,7 +114,7 @@ async fn it_is_known_what_it_cannot_do() {
 }
 
 #[tokio::test]
-async fn it_is_ended_when_it_is_stopped_and_goes_on_after() {
+async fn a_stopped_run_ends_its_process_and_can_be_resumed() {
     let home = playing(
         "thread; case \"$said\" in *wait*) reached; sleep 600 ;; esac
         text Hello; done_with",
@@ -125,7 +125,7 @@ async fn it_is_ended_when_it_is_stopped_and_goes_on_after() {
     watcher.subscribe(&session, Seq(0), true).await;
     server.send(&session, "wait").await;
     wait_until_reached(&home, "middle").await;
-    // In the log, not only said.
+    // The link to the conversation must be stored before the run is stopped.
     watcher.until("agent_linked").await;
     server.post(&format!("/api/sessions/{session}/cancel"), json!({})).await;
     let answer = answer_in(&watch_until(&server, &session, is_quiet).await);
@@ -136,7 +136,7 @@ async fn it_is_ended_when_it_is_stopped_and_goes_on_after() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_told() {
+async fn failures_are_reported() {
     let home = playing(
         "case \"$said\" in
           *key*) thread; say '{\"type\":\"turn.failed\",\"error\":{\"message\":\"unexpected status 401 Unauthorized\"}}'; exit 1 ;;

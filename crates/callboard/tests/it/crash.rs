@@ -1,4 +1,4 @@
-//! The server is killed in the middle, again and again: nothing that was shown or accepted is lost.
+//! Kills the server repeatedly during runs: no record or message that a client knows of is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ const TEXTS: [&str; 5] = [
     "break",
 ];
 
-/// What the outside world knows: records that were shown, and messages that were accepted.
+/// Records that clients have received, and messages that the server has accepted.
 #[derive(Default)]
 struct Known {
     shown: BTreeMap<(SessionId, Seq), Record>,
@@ -26,7 +26,7 @@ struct Known {
 }
 
 #[tokio::test]
-async fn nothing_shown_or_accepted_is_lost() {
+async fn no_shown_record_or_accepted_message_is_lost() {
     let home = Home::natural();
     let mut known = Known::default();
     let mut sessions = Vec::new();
@@ -36,7 +36,7 @@ async fn nothing_shown_or_accepted_is_lost() {
     }
     server.stop();
 
-    // Different each time, the same in every run of this test.
+    // A fixed seed: the numbers vary between rounds, but not between runs of this test.
     let mut dice = Dice(7);
     for round in 0..KILLS {
         let server = home.start();
@@ -64,7 +64,7 @@ async fn nothing_shown_or_accepted_is_lost() {
 }
 
 impl Known {
-    /// Talks to all sessions until so many records have been shown.
+    /// Sends a message to every session and reads until `n_records` records have arrived.
     async fn watch_and_send(
         &mut self,
         server: &Server,
@@ -93,12 +93,11 @@ impl Known {
         }
     }
 
-    /// After the restart: runs that were open when the server died are closed.
+    /// Checks after a restart that the runs of the killed server are closed.
     async fn check(&self, server: &Server, session: &str) {
         let head = server.log(session).await;
         let begun: BTreeSet<_> = runs(&head);
-        // The server that is running now takes up queued messages and goes on; what it began
-        // itself may be open, one run at the most.
+        // The restarted server starts queued messages, so at most one run may be open.
         let is_recovered = |summary: &Summary, finished: usize| {
             begun.len() <= finished + usize::from(summary.open_run.is_some())
         };
@@ -108,7 +107,7 @@ impl Known {
             is_recovered(&transcript.summary, finished)
         })
         .await;
-        // Whatever was seen to begin began in a server that is dead.
+        // Every run whose start a client has received began in a killed server.
         let shown = self.shown.values().filter(|it| it.session_id.as_str() == session);
         let begun_before = runs(shown);
         watch_until(server, session, |transcript| {
@@ -145,7 +144,7 @@ fn runs<'a>(log: impl IntoIterator<Item = &'a Record>) -> BTreeSet<String> {
     starts.filter_map(|it| it.response_id.as_ref()).map(ToString::to_string).collect()
 }
 
-/// A small generator of numbers that look random.
+/// A small pseudo-random number generator.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {

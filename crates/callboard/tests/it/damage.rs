@@ -1,4 +1,5 @@
-//! A data folder that disappears or is damaged: said in words that help, and the rest is served.
+//! A data folder that disappears or is damaged: errors say what to do, and the rest is still
+//! served.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -9,7 +10,7 @@ use serde_json::json;
 use crate::program::{Home, output};
 
 #[tokio::test]
-async fn a_data_folder_that_is_gone_is_noticed() {
+async fn a_removed_data_folder_is_detected() {
     for what in [".", "callboard.db", "callboard.db-wal"] {
         let home = Home::instant();
         let server = home.start();
@@ -20,7 +21,7 @@ async fn a_data_folder_that_is_gone_is_noticed() {
             "." => std::fs::remove_dir_all(home.data()).unwrap(),
             _ => std::fs::remove_file(path).unwrap(),
         }
-        // Without anybody writing.
+        // The damage is found without a write.
         server.wait_for_log("removed or replaced");
         let (status, health) = server.request(Method::GET, "/healthz", None).await;
         assert_eq!(status, StatusCode::INSUFFICIENT_STORAGE, "{what}: {health}");
@@ -42,7 +43,7 @@ async fn a_data_folder_that_is_gone_is_noticed() {
 }
 
 #[tokio::test]
-async fn the_doctor_finds_damage_and_says_what_to_do() {
+async fn the_doctor_reports_damage_and_the_remedy() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;

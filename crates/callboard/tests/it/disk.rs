@@ -1,5 +1,5 @@
-//! The disk fills up in the middle of a run: what was shown is kept, the rest is refused in clear
-//! words, and the session goes on when there is room again.
+//! The disk fills up during a run: shown records are kept, other requests are refused with a clear
+//! error, and the session continues once there is space again.
 
 use std::fs::File;
 use std::io::Write;
@@ -14,16 +14,16 @@ use crate::log::check_log;
 use crate::program::{Home, Server, output};
 use crate::watcher::{Watcher, as_record, is_quiet, watch_until};
 
-/// A server whose data folder is a file system of four megabytes, in a mount namespace that ends
-/// with it. Works for root, and for users where they may have namespaces.
+/// Starts a server whose data folder is a file system of four megabytes, in a mount namespace that
+/// ends with it. Works for root, and for users where they may create namespaces.
 fn start_on_small_disk(home: &Home) -> (Server, PathBuf) {
     start_after(home, "")
 }
 
-/// The same, after a command that finds the program in `$0`.
+/// Like [`start_on_small_disk`], after a shell command that finds the program in `$0`.
 fn start_after(home: &Home, first: &str) -> (Server, PathBuf) {
     let server = Server::start(on_small_disk(home, first));
-    // The folder as the server sees it.
+    // Path of the data folder as the server sees it.
     let data = home.data();
     let data = PathBuf::from(format!("/proc/{}/root{}", server.pid(), data.display()));
     (server, data)
@@ -46,7 +46,7 @@ fn fill(file: &mut File) {
 }
 
 #[tokio::test]
-async fn a_full_disk_loses_nothing_that_was_shown() {
+async fn a_full_disk_loses_no_shown_record() {
     let home = Home::natural();
     let (server, data) = start_on_small_disk(&home);
     let session = server.create_session().await;
@@ -61,7 +61,7 @@ async fn a_full_disk_loses_nothing_that_was_shown() {
     let filler = data.join("filler");
     let mut file = File::create(&filler).unwrap();
     let error = loop {
-        // Whatever room the log still had of its own is used up by the run itself.
+        // The run itself uses up the space that the log had allocated.
         fill(&mut file);
         let frame = watcher.next().await.unwrap();
         match as_record(&frame) {
@@ -85,7 +85,7 @@ async fn a_full_disk_loses_nothing_that_was_shown() {
 
     std::fs::remove_file(&filler).unwrap();
     drop(file);
-    // The run is closed by itself, as failed for lack of storage.
+    // The run is closed automatically, as failed for lack of storage.
     let transcript = watch_until(&server, &session, is_quiet).await;
     let finish = transcript.messages[1].run().unwrap().finish.clone().unwrap();
     assert_eq!(finish.error.unwrap().code.as_str(), "storage");
@@ -100,7 +100,7 @@ async fn a_full_disk_loses_nothing_that_was_shown() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_written_is_not_accepted() {
+async fn a_change_that_cannot_be_stored_is_refused() {
     let home = Home::instant();
     let (server, data) = start_on_small_disk(&home);
     let session = server.create_session().await;
@@ -124,7 +124,7 @@ async fn what_cannot_be_written_is_not_accepted() {
     }
 }
 
-/// Makes a session of about a megabyte, with the program in `$0`.
+/// Shell command that imports a session of about a megabyte, with the program in `$0`.
 const IMPORT: &str = r#""$0" import --format callboard big.jsonl >&2 &&"#;
 const FILL: &str =
     r#"{ dd if=/dev/zero of="$CALLBOARD_DATA/filler" bs=512 count=16384 2>/dev/null || true; } &&"#;
@@ -145,7 +145,7 @@ fn write_big_log(home: &Home) {
     std::fs::write(home.workspace().join("big.jsonl"), lines.join("\n")).unwrap();
 }
 
-/// Deletes the session of [`write_big_log`] on a full disk, which makes space for an answer in a new one.
+/// Deletes the session of [`write_big_log`] on a full disk, which makes space for a new answer.
 async fn delete_to_make_space(server: &Server) {
     let events = server.get("/api/sessions/big/events?limit=5").await;
     assert_eq!(events["events"].as_array().unwrap().len(), 5);
@@ -171,12 +171,12 @@ async fn a_server_starts_reads_and_deletes_on_a_full_disk() {
 }
 
 #[tokio::test]
-async fn a_session_is_deleted_when_the_disk_has_filled_up() {
+async fn a_session_can_be_deleted_on_a_full_disk() {
     let home = Home::instant();
     write_big_log(&home);
     let (server, data) = start_after(&home, IMPORT);
     let mut file = File::create(data.join("filler")).unwrap();
-    // Space that the log has of its own is used up as well.
+    // Also uses up the space that the log has allocated.
     loop {
         fill(&mut file);
         let create = Some(json!({ "agent": "demo" }));
@@ -190,10 +190,10 @@ async fn a_session_is_deleted_when_the_disk_has_filled_up() {
 }
 
 #[test]
-fn a_start_without_any_space_says_what_to_do() {
+fn a_start_without_space_says_what_to_do() {
     let home = Home::instant();
     write_big_log(&home);
-    // Ended after a minute, should it start after all.
+    // A server that starts by mistake is ended after a minute.
     let start = r#"timeout 60 "$0"; exit $?;"#;
     let first = format!(r#"{IMPORT} rm "$CALLBOARD_DATA/callboard.reserve" && {FILL} {start}"#);
     let (ok, stdout, stderr) = output(&mut on_small_disk(&home, &first));

@@ -1,7 +1,8 @@
-//! Data folders that earlier versions wrote: every session reads and looks as it did then.
+//! Data folders of earlier versions: every session reads and looks as it did then.
 //!
-//! `e2e/earlier_data.mjs` made them, with what the version of that time gave for each session. A text of the page
-//! that is changed on purpose is changed there with `UPDATE_EXPECT=1`; records and messages never change.
+//! `e2e/earlier_data.mjs` made the folders, with the responses of the version of that time. After
+//! an intended change of the page's text, run with `UPDATE_EXPECT=1`; records and messages never
+//! change.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +18,7 @@ fn folders() -> Vec<PathBuf> {
     all.read_dir().unwrap().map(|it| it.unwrap().path()).collect()
 }
 
-/// The ids of the sessions that the folder has files of.
+/// Returns the ids of the sessions that the folder has files of.
 fn sessions(folder: &Path) -> Vec<String> {
     let files = folder.read_dir().unwrap().map(|it| it.unwrap().path());
     let pages = files.filter(|it| it.extension().is_some_and(|it| it == "html"));
@@ -32,7 +33,7 @@ async fn text(server: &Server, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn sessions_of_earlier_versions_are_the_same() {
+async fn sessions_of_earlier_versions_are_unchanged() {
     for folder in folders() {
         let home = Home::new(AGENTS);
         std::fs::create_dir_all(home.data()).unwrap();

@@ -1,4 +1,4 @@
-//! Agents talk to agents: answers come back, refusals say why, and a stop leaves nothing behind.
+//! Exchanges between agents: replies arrive, refusals say why, and a stop leaves nothing behind.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -12,10 +12,10 @@ use crate::model::Model;
 use crate::program::{Home, Server};
 use crate::watcher::{is_quiet, watch_until};
 
-/// Questions that name no session go to the latest one, where they can meet and wait for each other.
+/// Makes messages that name no session go to the latest one, where they can wait for each other.
 pub(crate) const LATEST: &str = "exchanges.session = \"latest-or-new\"";
 
-/// Demo agents of these names, at this pace.
+/// Creates a home with demo agents of these names, at this pace.
 pub(crate) fn demos(pace: &str, names: &[&str], more: &str) -> Home {
     let agents = names.iter().map(|it| format!("[[agents]]\nid = \"{it}\"\nkind = \"demo\"\n"));
     let agents: String = agents.collect();
@@ -28,7 +28,7 @@ pub(crate) async fn session_of(server: &Server, agent: &str) -> String {
     session["id"].as_str().unwrap().to_owned()
 }
 
-/// Nothing runs, nothing waits, and every question has its end.
+/// Returns whether nothing runs, nothing is queued, and every exchange has ended.
 pub(crate) fn is_settled(transcript: &Transcript) -> bool {
     is_quiet(transcript) && transcript.summary.open_exchanges.is_empty()
 }
@@ -66,7 +66,7 @@ fn peer(exchange: &Exchange) -> String {
 }
 
 #[tokio::test]
-async fn the_answer_of_another_agent_is_the_result_of_the_call() {
+async fn the_reply_of_another_agent_is_the_result_of_the_call() {
     let home = demos("instant", &["a", "b"], "");
     let server = home.start();
     let session = session_of(&server, "a").await;
@@ -92,7 +92,7 @@ async fn the_answer_of_another_agent_is_the_result_of_the_call() {
 }
 
 #[tokio::test]
-async fn a_question_opens_a_session_unless_configured_otherwise() {
+async fn an_exchange_opens_a_session_unless_configured_otherwise() {
     for (config, reuses) in [("", false), (LATEST, true)] {
         let home = demos("instant", &["a", "b"], config);
         let server = home.start();
@@ -110,7 +110,7 @@ async fn a_question_opens_a_session_unless_configured_otherwise() {
 }
 
 #[tokio::test]
-async fn who_asks_in_the_background_is_called_back() {
+async fn an_asynchronous_exchange_ends_with_a_callback() {
     let home = demos("instant", &["a", "b"], "");
     let server = home.start();
     let session = session_of(&server, "a").await;
@@ -142,7 +142,7 @@ fn position(log: &[Record], is_it: impl Fn(&Event) -> bool) -> usize {
 }
 
 #[tokio::test]
-async fn three_ask_each_other_in_a_chain_but_never_in_a_circle() {
+async fn exchanges_may_form_a_chain_but_no_cycle() {
     let home = demos("instant", &["a", "b", "c"], LATEST);
     let server = home.start();
     let session = session_of(&server, "a").await;
@@ -159,7 +159,7 @@ async fn three_ask_each_other_in_a_chain_but_never_in_a_circle() {
 }
 
 #[tokio::test]
-async fn who_asks_a_busy_agent_waits_in_its_queue() {
+async fn an_exchange_with_a_busy_agent_is_queued() {
     let home = demos("natural", &["a", "b"], LATEST);
     let server = home.start();
     let (asker, busy) = (session_of(&server, "a").await, session_of(&server, "b").await);
@@ -170,7 +170,7 @@ async fn who_asks_a_busy_agent_waits_in_its_queue() {
     };
     watch_until(&server, &asker, is_queued).await;
     server.post(&format!("/api/sessions/{busy}/cancel"), json!({})).await;
-    // Who stops an agent holds what waits for it.
+    // Cancelling holds the queue, so it has to be released.
     server.post(&format!("/api/sessions/{busy}/queue/release"), json!({})).await;
     let transcript = settled(&server, &asker).await;
     assert_eq!(code(only_exchange(&transcript)), None, "it was answered, and never turned async");
@@ -178,7 +178,7 @@ async fn who_asks_a_busy_agent_waits_in_its_queue() {
 }
 
 #[tokio::test]
-async fn stopping_the_asker_stops_whom_it_waits_for() {
+async fn stopping_the_asker_stops_the_agents_it_waits_for() {
     let home = demos("natural", &["a", "b", "c"], "");
     let server = home.start();
     let session = session_of(&server, "a").await;
@@ -190,7 +190,7 @@ async fn stopping_the_asker_stops_whom_it_waits_for() {
     let b = watch_until(&server, &peer(only_exchange(&a)), works).await;
     server.post(&format!("/api/sessions/{session}/cancel"), json!({})).await;
 
-    // The stop is answered when nothing is left.
+    // The cancel request returns after everything has stopped.
     for other in [peer(only_exchange(&a)), peer(only_exchange(&b))] {
         let log = server.log(&other).await;
         check_log(&log, |_| false);
@@ -203,7 +203,7 @@ async fn stopping_the_asker_stops_whom_it_waits_for() {
 }
 
 #[tokio::test]
-async fn stopping_the_asker_takes_its_question_out_of_the_queue() {
+async fn stopping_the_asker_removes_its_queued_message() {
     let home = demos("natural", &["a", "b"], LATEST);
     let server = home.start();
     let (asker, busy) = (session_of(&server, "a").await, session_of(&server, "b").await);
@@ -218,11 +218,11 @@ async fn stopping_the_asker_takes_its_question_out_of_the_queue() {
 }
 
 #[tokio::test]
-async fn what_goes_on_in_the_background_is_said_when_the_asker_is_stopped() {
+async fn stopping_the_asker_reports_asynchronous_exchanges() {
     let home = demos("natural", &["a", "b"], "");
     let server = home.start();
     let session = session_of(&server, "a").await;
-    // It asks a person, and so goes on until it is stopped.
+    // The call awaits an approval, so the run continues until it is stopped.
     server.send(&session, "ask b in the background: run touch made").await;
     let is_asked = |it: &Transcript| !it.summary.open_exchanges.is_empty();
     let a = watch_until(&server, &session, is_asked).await;
@@ -242,7 +242,7 @@ async fn what_goes_on_in_the_background_is_said_when_the_asker_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_failure_of_the_other_agent_is_told() {
+async fn a_failure_of_the_other_agent_is_reported() {
     let home = demos("instant", &["a", "b"], "");
     let server = home.start();
     let session = session_of(&server, "a").await;
@@ -256,7 +256,7 @@ async fn a_failure_of_the_other_agent_is_told() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_deleted_or_emptied_answers_nobody() {
+async fn deleting_a_message_or_session_ends_the_exchange() {
     let home = demos("natural", &["a", "b"], LATEST);
     let server = home.start();
     let busy = session_of(&server, "b").await;
@@ -280,9 +280,10 @@ async fn a_session_that_is_deleted_or_emptied_answers_nobody() {
     assert_eq!(code(only_exchange(&second)), Some("agent_cancelled"));
 }
 
-/// Time that a person takes is measured by another exchange that runs out of its own.
+/// Time that a person takes does not count. Another exchange that times out shows that enough time
+/// has passed.
 #[tokio::test]
-async fn patience_ends_but_not_while_a_person_is_asked() {
+async fn the_timeout_of_an_exchange_excludes_approvals() {
     use ExchangeState::{AwaitingApproval, Running};
     let home = demos("natural", &["a", "b", "c", "d"], "exchanges.timeout_seconds = 2");
     let server = home.start();
@@ -317,7 +318,7 @@ async fn patience_ends_but_not_while_a_person_is_asked() {
     assert_eq!(states.collect::<Vec<_>>(), [Running, AwaitingApproval, Running]);
 }
 
-/// A model that may call agents_message with anything, and a demo agent `d`.
+/// Starts a model that may call `agents_message`, and a demo agent `d`.
 async fn with_model(more: &str) -> (Model, Home, Server) {
     let model = Model::start().await;
     let home = Home::new(&format!(
@@ -333,7 +334,7 @@ async fn with_model(more: &str) -> (Model, Home, Server) {
     (model, home, server)
 }
 
-/// Calls the tool, and gives what the model gets for it.
+/// Calls the tool and returns its result for the model.
 async fn try_message(model: &mut Model, arguments: Value) -> Value {
     model.asked().await.call("agents_message", &arguments).await;
     let asked = model.asked().await;
@@ -343,7 +344,7 @@ async fn try_message(model: &mut Model, arguments: Value) -> Value {
 }
 
 #[tokio::test]
-async fn every_refusal_has_its_code_in_the_log_and_for_the_model() {
+async fn refusals_have_a_code_in_the_log_and_for_the_model() {
     let (mut model, _home, server) = with_model("exchanges.max_per_run = 1").await;
     let (session, other) = (session_of(&server, "m").await, session_of(&server, "secret").await);
     let cases = [
@@ -361,7 +362,7 @@ async fn every_refusal_has_its_code_in_the_log_and_for_the_model() {
         assert_eq!(result["error"]["code"], expected, "{arguments}: {result}");
         let transcript = settled(&server, &session).await;
         let exchange = answers(&transcript)[n].exchanges().next();
-        // What is no question at all is no exchange.
+        // An invalid call is not recorded as an exchange.
         let expected = (arguments["session"] != "no such").then_some(expected);
         assert_eq!(exchange.and_then(code), expected);
     }
@@ -375,7 +376,7 @@ async fn every_refusal_has_its_code_in_the_log_and_for_the_model() {
 }
 
 #[tokio::test]
-async fn agents_may_not_lead_each_other_on_for_ever() {
+async fn the_depth_of_exchanges_is_limited() {
     let home = demos("instant", &["a", "b", "c"], "exchanges.max_depth = 1");
     let server = home.start();
     let session = session_of(&server, "a").await;
@@ -384,7 +385,7 @@ async fn agents_may_not_lead_each_other_on_for_ever() {
     let b = settled(&server, &peer(only_exchange(&a))).await;
     assert_eq!(code(only_exchange(&b)), Some("agent_depth_limit"));
 
-    // Neither does one that was called back begin anew.
+    // A callback keeps its depth as well.
     server.send(&session, "ask b in the background: help").await;
     let called_back = |it: &Transcript| is_settled(it) && said(it).len() == 3;
     let a = watch_until(&server, &session, called_back).await;
@@ -392,7 +393,7 @@ async fn agents_may_not_lead_each_other_on_for_ever() {
 }
 
 #[tokio::test]
-async fn a_queue_takes_only_so_many_questions() {
+async fn queued_exchanges_are_limited() {
     let home = demos("natural", &["a", "b"], &format!("exchanges.max_queued = 1\n{LATEST}"));
     let server = home.start();
     let (asker, busy) = (session_of(&server, "a").await, session_of(&server, "b").await);
@@ -406,7 +407,7 @@ async fn a_queue_takes_only_so_many_questions() {
 }
 
 #[tokio::test]
-async fn a_model_learns_who_speaks() {
+async fn a_model_is_told_the_sender() {
     let (mut model, _home, server) = with_model("").await;
     let session = session_of(&server, "d").await;
     server.send(&session, "ask m: what is new?").await;

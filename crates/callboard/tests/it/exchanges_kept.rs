@@ -1,4 +1,4 @@
-//! Exchanges as a log has them: what a server makes of it that finds them so.
+//! Exchanges in stored logs, and a server that starts with them.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::exchanges::{demos, is_settled};
 use crate::program::Home;
 use crate::watcher::watch_until;
 
-/// Writes a session as a server has left it. Each line: the time, the run or `-`, the event.
+/// Stores a session as a server has left it. A line has the time, the run or `-`, and the event.
 async fn left_behind(home: &Home, session: &str, log: &str) {
     let store = Store::open(&home.data(), Options::default()).unwrap();
     let lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -27,7 +27,7 @@ async fn left_behind(home: &Home, session: &str, log: &str) {
 }
 
 #[tokio::test]
-async fn who_was_never_asked_because_the_server_stopped_has_failed() {
+async fn an_exchange_that_was_never_delivered_fails_at_restart() {
     let home = demos("instant", &["a", "b"], "");
     let asked = r#"
         10 - {"type":"session_created","agent":"a"}
@@ -50,9 +50,9 @@ async fn who_was_never_asked_because_the_server_stopped_has_failed() {
     assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1);
 }
 
-/// The other side is shown as it was then, too.
+/// The exported session also shows the other session as it was at that time.
 #[tokio::test]
-async fn an_export_of_an_earlier_moment_has_the_other_side_of_that_moment() {
+async fn an_earlier_export_shows_the_peer_of_that_time() {
     let home = demos("instant", &["a", "b"], "");
     let asker = r#"
         10 - {"type":"session_created","agent":"a"}

@@ -1,5 +1,5 @@
-//! Agents talk to each other while people stop them, take messages back, and the server is killed:
-//! nothing is lost, nothing runs twice, and every question gets its end.
+//! Agents message each other while people stop them, delete messages, and the server is killed:
+//! nothing is lost, nothing runs twice, and every exchange ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -20,12 +20,12 @@ const AGENTS: [&str; 4] = ["a", "b", "c", "d"];
 const ROUNDS: usize = 12;
 const SEED: u64 = 20_261_116;
 
-/// What was accepted from people: session and message.
+/// Messages that were accepted from people: session and message.
 type Accepted = BTreeSet<(String, String)>;
 
 #[tokio::test]
 #[expect(clippy::print_stderr, reason = "the seed is part of a failure")]
-async fn every_question_ends_whatever_happens() {
+async fn every_exchange_ends() {
     let home = demos("natural", &AGENTS, LATEST);
     let mut dice = Dice(SEED);
     let mut accepted = Accepted::new();
@@ -38,7 +38,7 @@ async fn every_question_ends_whatever_happens() {
     for round in 0..ROUNDS {
         let server = home.start();
         say_and_stop(&server, &sessions, &mut dice, &mut accepted).await;
-        // Killed, or stopped in good order.
+        // Stops the server in an orderly way, or kills it.
         if dice.roll(4) == 0 {
             drop(server.stop())
         } else {
@@ -47,7 +47,7 @@ async fn every_question_ends_whatever_happens() {
         eprintln!("seed {SEED}, round {round}");
     }
     let server = home.start();
-    // What comes after all of that works.
+    // New messages still work after all of this.
     for (session, text) in
         sessions.iter().zip(["ask b: ask c: time in Rome", "ask c in the background: time in Lima"])
     {
@@ -56,7 +56,8 @@ async fn every_question_ends_whatever_happens() {
     check(&let_all_end(&server).await, &accepted);
 }
 
-/// Things happen in random sessions until so many records were seen, or nothing is left to happen.
+/// Sends messages and interferes in random sessions until enough records have arrived or all
+/// sessions are idle.
 async fn say_and_stop(
     server: &Server,
     sessions: &[String],
@@ -112,7 +113,7 @@ fn sentence(dice: &mut Dice) -> String {
     }
 }
 
-/// A person stops a run, or takes a message back.
+/// Cancels a run, deletes a queued message, or does nothing.
 async fn interfere(server: &Server, session: &str, dice: &mut Dice) {
     let queued = Transcript::replay(&server.log(session).await).queue.messages;
     match (dice.roll(3), queued.first()) {
@@ -129,7 +130,7 @@ async fn interfere(server: &Server, session: &str, dice: &mut Dice) {
     }
 }
 
-/// Those of all sessions, also of the ones that agents have made, when nothing is left to do.
+/// Waits until all sessions are idle, including those that agents have made. Returns their logs.
 async fn let_all_end(server: &Server) -> BTreeMap<String, Vec<Record>> {
     let mut logs = BTreeMap::new();
     loop {
@@ -139,13 +140,13 @@ async fn let_all_end(server: &Server) -> BTreeMap<String, Vec<Record>> {
         let ids: Vec<String> = ids.map(str::to_owned).collect();
         let before: Vec<usize> = logs.values().map(Vec::len).collect();
         for id in ids {
-            // What a stop has held waits for a person.
+            // Messages that a cancel has held need a release.
             server.post(&format!("/api/sessions/{id}/queue/release"), json!({})).await;
             watch_until(server, &id, is_settled).await;
             let log = server.log(&id).await;
             logs.insert(id, log);
         }
-        // A session that was quiet may have been called back meanwhile.
+        // An idle session may have been called back meanwhile.
         if before == logs.values().map(Vec::len).collect::<Vec<_>>() {
             return logs;
         }
@@ -187,7 +188,7 @@ fn count(log: &[Record], is_it: impl Fn(&Event) -> bool) -> usize {
     log.iter().filter(|it| is_it(&it.event)).count()
 }
 
-/// Messages start in the order in which they were queued; those that a stop holds are passed over.
+/// Checks that messages start in the order of the queue. Held messages are skipped.
 fn check_order(log: &[Record]) {
     let mut transcript = Transcript::default();
     for record in log {
@@ -199,7 +200,7 @@ fn check_order(log: &[Record]) {
     }
 }
 
-/// How it ended, which both logs must say.
+/// Checks how an exchange ended, which both logs must agree on. Returns its kind of end.
 fn check_exchange(
     log: &[Record],
     peer: Option<&Vec<Record>>,
@@ -217,7 +218,7 @@ fn check_exchange(
     let outcome = exchange.outcome.as_ref().unwrap();
     let code = outcome.error.as_ref().map(|it| it.code.as_str().to_owned());
     let was_sent = peer.is_some_and(|it| !questions(it, id).is_empty());
-    // Nobody is called back for what was refused at once.
+    // A refused exchange has no callback.
     let is_called_back = mode == ExchangeMode::Async && !is_refused(log, id);
     assert_eq!(callbacks(log, id), usize::from(is_called_back), "callbacks of {id}, {code:?}");
     let Some(peer) = peer.filter(|_| was_sent) else {
@@ -238,7 +239,7 @@ fn check_exchange(
     code.unwrap_or_else(|| "answered".to_owned())
 }
 
-/// Its end follows its beginning.
+/// Returns whether the exchange ended immediately after it began.
 fn is_refused(log: &[Record], id: &ExchangeId) -> bool {
     let is_it = |it: &&[Record]| {
         matches!((&it[0].event, &it[1].event), (
@@ -275,7 +276,7 @@ fn callbacks(log: &[Record], id: &ExchangeId) -> usize {
     messages.collect::<BTreeSet<_>>().len()
 }
 
-/// Whatever an agent was asked, somebody has asked.
+/// Checks that every exchange that an agent answered has exactly one asker.
 fn check_askers(logs: &BTreeMap<String, Vec<Record>>, session: &str) {
     let transcript = Transcript::replay(&logs[session]);
     for answer in transcript.messages.iter().filter_map(Message::run) {

@@ -1,4 +1,5 @@
-//! Programs that print what nobody can read: the log and every page stay small, and nothing is lost.
+//! Programs that print many unreadable lines: the log and every page stay small, and no line is
+//! lost.
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -31,7 +32,7 @@ async fn raw_lines(server: &Server, session: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_flood_of_unreadable_lines_makes_few_records_and_loses_no_line() {
+async fn many_unreadable_lines_make_few_records_and_none_is_lost() {
     let scene = format!("hear_user; seq -f 'garbage %.0f' {LINES}; text Hello; result; hear_user");
     let home = playing(&scene, "");
     let server = home.start();
@@ -54,7 +55,7 @@ async fn a_flood_of_unreadable_lines_makes_few_records_and_loses_no_line() {
     let written: Vec<String> = (1..=LINES).map(|n| format!("garbage {n}")).collect();
     assert!(garbage == written, "{} of {LINES} lines are kept", garbage.len());
 
-    // The part that stands for the rest leads to all of the rest.
+    // The last part stands for all further lines and links to them.
     let rest = answer
         .parts
         .iter()
@@ -67,7 +68,7 @@ async fn a_flood_of_unreadable_lines_makes_few_records_and_loses_no_line() {
 }
 
 #[tokio::test]
-async fn a_flood_without_end_can_be_stopped_and_holds_up_no_other_session() {
+async fn an_endless_flood_can_be_stopped_and_blocks_no_session() {
     let home = playing("hear_user; reached flood; exec yes garbage", "");
     let server = home.start();
     let flooded = session(&server).await;
@@ -82,7 +83,7 @@ async fn a_flood_without_end_can_be_stopped_and_holds_up_no_other_session() {
     assert_eq!(status(&last_answer(&server, &flooded).await), RunStatus::Cancelled);
 }
 
-/// As the version before this one wrote it: a record for every line.
+/// A log as earlier versions wrote it: one record per line.
 fn old_log(n: u64) -> String {
     let record = |seq: u64, run: bool, mut event: Value| {
         event["seq"] = json!(seq);
@@ -106,7 +107,7 @@ fn old_log(n: u64) -> String {
     lines.join("\n")
 }
 
-/// The size of each answer does not depend on how many lines there were.
+/// The size of each response does not depend on the number of lines.
 #[tokio::test]
 async fn a_log_with_a_record_for_every_line_is_served_in_small_pages() {
     let home = Home::instant();

@@ -1,4 +1,4 @@
-//! Decisions for more than once: what they cover, who says so, and how they are taken back.
+//! Grants: what they cover, where they are shown, and how they are revoked.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -14,7 +14,7 @@ use crate::program::{Home, Server};
 use crate::stand_in::{left, playing};
 use crate::watcher::{Watcher, is_quiet, watch_until};
 
-/// Waits until somebody is asked, and gives the call.
+/// Waits until an approval is requested and returns the call.
 async fn asked(server: &Server, session: &str) -> String {
     let is_asked = |it: &Transcript| !it.summary.open_approvals.is_empty();
     let transcript = watch_until(server, session, is_asked).await;
@@ -174,7 +174,7 @@ async fn session_grants_are_listed_and_revoked() {
 }
 
 #[tokio::test]
-async fn grants_can_be_taken_back_over_the_socket() {
+async fn grants_can_be_revoked_over_the_websocket() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -189,7 +189,7 @@ async fn grants_can_be_taken_back_over_the_socket() {
     assert_eq!(server.get(&format!("/api/sessions/{session}/grants")).await["grants"], json!([]));
 }
 
-/// Earlier versions noted neither agent nor workspace.
+/// Grants of earlier versions have neither agent nor workspace.
 #[tokio::test]
 async fn grants_of_earlier_versions_are_inactive() {
     let home = Home::instant();
@@ -216,7 +216,7 @@ async fn grants_of_earlier_versions_are_inactive() {
     asked(&server, &session).await;
 }
 
-/// A page has none of them; the list that is fetched has some, and says how many there are.
+/// A page contains no grants; the fetched list has the latest, and the number of all others.
 #[tokio::test]
 async fn grants_in_the_page_are_bounded() {
     let home = Home::instant();
@@ -236,7 +236,7 @@ async fn grants_in_the_page_are_bounded() {
     assert!(list.contains("touch 0999") && list.contains("800 older ones not shown"));
 }
 
-/// Claude Code's `Bash` with this input, twice in one session.
+/// A scene in which Claude Code calls `Bash` twice in one session, with these inputs.
 fn twice(first: &str, second: &str) -> String {
     let ask = |id: &str, input: &str| {
         format!(

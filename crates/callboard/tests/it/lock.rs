@@ -1,4 +1,4 @@
-//! One data folder, one writer: whoever comes second is told who was first.
+//! One data folder has one writer, and a second process is told which one.
 
 use std::io::Read;
 use std::process::Stdio;
@@ -19,7 +19,7 @@ async fn a_second_server_says_who_holds_the_folder() {
 }
 
 #[tokio::test]
-async fn a_command_asks_the_running_server_and_else_reads_the_folder_itself() {
+async fn a_command_uses_the_running_server_or_the_data_folder() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
@@ -44,7 +44,7 @@ async fn a_server_says_which_command_holds_the_folder() {
     let home = Home::instant();
     let server = home.start();
     let session = server.create_session().await;
-    // More than a pipe takes, so that the export cannot finish before it is read.
+    // A pipe holds less than this, so the export cannot finish before its output is read.
     server.send(&session, &"long ".repeat(100_000)).await;
     watch_until(&server, &session, is_quiet).await;
     server.stop();

@@ -1,4 +1,4 @@
-//! Tools of MCP servers, as a model and a person get to see them.
+//! Tools of MCP servers, as models and people get to see them.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::openai::{create_session, last_answer};
 use crate::program::{Home, Server, output};
 use crate::watcher::Watcher;
 
-/// A server with one agent and these MCP servers, whose tools may run unasked.
+/// A server with one agent and MCP servers. The tools of `t` run without an approval.
 struct Bench {
     model: Model,
     home: Home,
@@ -20,13 +20,13 @@ struct Bench {
     session: String,
 }
 
-/// What came of a call.
+/// Outcome of a tool call.
 struct Outcome {
-    /// What the model was told.
+    /// The result that the model got.
     told: Value,
     call: Call,
     answer: RunMessage,
-    /// What the model was asked after it.
+    /// Body of the request to the model after the call.
     asked: Value,
 }
 
@@ -53,7 +53,7 @@ impl Bench {
         Self::start(&section("t", "good", "")).await
     }
 
-    /// The model is asked something.
+    /// Sends a message and returns the request to the model.
     async fn asked(&mut self) -> Asked {
         self.server.send(&self.session, "go").await;
         self.model.asked().await
@@ -98,7 +98,7 @@ fn error(outcome: &Outcome) -> (&str, &str) {
 }
 
 #[tokio::test]
-async fn a_model_is_told_of_the_tools_and_calls_one() {
+async fn a_model_gets_the_tools_and_calls_one() {
     let mut bench = Bench::good().await;
     assert_eq!(bench.info().await, json!({ "id": "t", "state": "not_started", "tools": [] }));
     let asked = bench.asked().await;
@@ -123,7 +123,7 @@ async fn a_model_is_told_of_the_tools_and_calls_one() {
 }
 
 #[tokio::test]
-async fn an_agent_gets_only_what_it_was_given() {
+async fn an_agent_gets_only_its_configured_tools() {
     for (tools, expected) in [
         ("tools = [\"time\", \"t__echo\"]", vec!["time", "t__echo"]),
         ("tools = [\"t__p*\"]", vec!["t__picture", "t__pid"]),
@@ -155,7 +155,7 @@ async fn progress_is_shown_as_output_in_its_order() {
 }
 
 #[tokio::test]
-async fn results_of_every_kind() {
+async fn every_kind_of_result_is_supported() {
     let mut bench = Bench::good().await;
     let outcome = bench.call("t__add", json!({})).await;
     assert_eq!(outcome.told, json!({ "structured": { "sum": 3 } }));
@@ -190,7 +190,7 @@ async fn results_of_every_kind() {
     assert_eq!(error(&outcome), ("tool_error", "no such row"));
     let outcome = bench.call("t__refuse", json!({})).await;
     assert_eq!(error(&outcome), ("tool_error", "not like that"));
-    // What makes no sense is an answer too, and the next call works.
+    // An unknown kind of result ends the call too, and the next call works.
     let outcome = bench.call("t__odd", json!({})).await;
     assert!(outcome.call.outcome.is_some());
     assert_eq!(bench.text("t__pid").await, bench.info().await["pid"].to_string());
@@ -207,7 +207,7 @@ async fn a_long_text_is_cut_for_the_model_and_kept_for_people() {
     let blob = outcome.told["files"][0]["blob"].as_str().unwrap();
     let (_, bytes) = bench.server.get_bytes(&format!("/api/blobs/{blob}")).await;
     assert_eq!(bytes, "0123456789".repeat(400_000).into_bytes());
-    // More than that at once is no message but an attack.
+    // A message above the size limit fails the call.
     let outcome = bench.call("t__endless", json!({})).await;
     assert_eq!(error(&outcome).0, "tool_failed");
     assert!(error(&outcome).1.contains("more than 16 MiB"), "{}", error(&outcome).1);
@@ -215,7 +215,7 @@ async fn a_long_text_is_cut_for_the_model_and_kept_for_people() {
 }
 
 #[tokio::test]
-async fn new_tools_are_in_the_next_request() {
+async fn new_tools_are_in_the_next_model_request() {
     let mut bench = Bench::good().await;
     let asked = bench.asked().await;
     assert!(!names(&asked.body).contains(&"t__grown"));
@@ -225,9 +225,9 @@ async fn new_tools_are_in_the_next_request() {
     assert_eq!(bench.text("t__grown").await, "new");
 }
 
-/// Nothing was known of it when the model wrote its call, and everything when the call was to run.
+/// The tool is unknown when the model calls it, and known when the call is to run.
 #[tokio::test]
-async fn a_tool_that_was_not_known_yet_is_judged_before_it_runs() {
+async fn a_new_tool_is_checked_by_the_policy_before_it_runs() {
     for (policy, expected) in [("allow", None), ("deny", Some("tool_denied"))] {
         let server = section("t", "good", "");
         let rule = format!("{server}\n[approvals.t__grown]\notherwise = \"{policy}\"\n");
@@ -241,7 +241,7 @@ async fn a_tool_that_was_not_known_yet_is_judged_before_it_runs() {
 }
 
 #[tokio::test]
-async fn one_that_dies_in_the_middle_is_started_again() {
+async fn a_server_that_exits_is_restarted() {
     let mut bench = Bench::good().await;
     let first = bench.text("t__pid").await;
     let outcome = bench.call("t__die", json!({})).await;
@@ -251,14 +251,14 @@ async fn one_that_dies_in_the_middle_is_started_again() {
     assert_eq!(outcome.answer.finish.unwrap().status, RunStatus::Completed);
     let second = bench.text("t__pid").await;
     assert_ne!(first, second);
-    // Killed while nobody uses it.
+    // Kills the process while no call uses it.
     let (killed, ..) = output(std::process::Command::new("kill").args(["-9", &second]));
     assert!(killed);
     assert_ne!(bench.text("t__pid").await, second);
 }
 
 #[tokio::test]
-async fn one_that_never_starts_says_why_and_harms_nobody() {
+async fn a_server_that_fails_to_start_reports_why() {
     for (mode, more, why) in [
         ("broken", "", "exit code 7; it said: the database is missing"),
         ("silent", "timeout_seconds = 1", "did not answer within 1 seconds"),
@@ -290,7 +290,7 @@ async fn one_that_never_starts_says_why_and_harms_nobody() {
 }
 
 #[tokio::test]
-async fn a_call_that_hangs_ends_with_its_time_and_the_server_is_told() {
+async fn a_call_that_times_out_is_cancelled_at_the_server() {
     let mut bench = Bench::start(&section("t", "good", "timeout_seconds = 2")).await;
     let first = bench.text("t__pid").await;
     let outcome = bench.call("t__hang", json!({})).await;
@@ -301,7 +301,7 @@ async fn a_call_that_hangs_ends_with_its_time_and_the_server_is_told() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_stopped_cancels_its_calls_and_keeps_the_server() {
+async fn cancelling_a_run_cancels_its_calls_and_keeps_the_server() {
     let mut bench = Bench::good().await;
     let first = bench.text("t__pid").await;
     let mut watcher = Watcher::connect(&bench.server).await;
@@ -318,7 +318,7 @@ async fn a_run_that_is_stopped_cancels_its_calls_and_keeps_the_server() {
 }
 
 #[tokio::test]
-async fn a_run_can_be_stopped_while_it_waits_for_a_server() {
+async fn a_run_can_be_cancelled_while_a_server_starts() {
     let mut bench = Bench::start(&section("t", "silent", "timeout_seconds = 600")).await;
     let mut watcher = Watcher::connect(&bench.server).await;
     watcher.subscribe(&bench.session, Seq(0), true).await;
@@ -330,13 +330,13 @@ async fn a_run_can_be_stopped_while_it_waits_for_a_server() {
     let answer = last_answer(&bench.server, &bench.session).await;
     assert_eq!(answer.finish.unwrap().status, RunStatus::Cancelled);
     assert!(bench.model.took_no_request());
-    // Nor does it keep Callboard from ending.
+    // Shutdown does not wait for the MCP server either.
     assert_eq!(bench.info().await["state"], "starting");
     bench.server.stop();
 }
 
 #[tokio::test]
-async fn a_hostile_list_is_cut_to_what_a_model_takes() {
+async fn a_hostile_tool_list_is_sanitized() {
     let mut bench = Bench::start(&section("t", "hostile", "")).await;
     let asked = bench.asked().await;
     let tools: Vec<&Value> = asked.body["tools"].as_array().unwrap().iter().collect();
@@ -362,7 +362,7 @@ async fn a_hostile_list_is_cut_to_what_a_model_takes() {
 }
 
 #[tokio::test]
-async fn people_are_asked_unless_a_rule_says_otherwise() {
+async fn calls_need_approval_unless_a_rule_allows_them() {
     let servers = section("t", "good", "") + &section("u", "good", "");
     let mut bench = Bench::start(&servers).await;
     let mut watcher = Watcher::connect(&bench.server).await;
@@ -377,7 +377,7 @@ async fn people_are_asked_unless_a_rule_says_otherwise() {
 }
 
 #[tokio::test]
-async fn it_knows_no_more_of_the_environment_than_it_must() {
+async fn a_server_gets_a_minimal_environment() {
     let mut bench = Bench::good().await;
     let text = bench.text("t__environment").await;
     assert!(text.contains("GIVEN=a-gift") && text.contains("PATH="), "{text}");
@@ -387,7 +387,7 @@ async fn it_knows_no_more_of_the_environment_than_it_must() {
 }
 
 #[tokio::test]
-async fn over_http() {
+async fn a_server_can_be_used_over_http() {
     let http = HttpServer::start().await;
     let more = "headers = { X-Team = \"ours\" }\nheaders_env = { Authorization = \"MCP_GIVEN\" }";
     let servers = format!("[[mcp_servers]]\nid = \"t\"\nurl = \"{}\"\n{more}", http.url);
@@ -400,7 +400,7 @@ async fn over_http() {
     let outcome = bench.call("t__grow", json!({})).await;
     assert!(names(&outcome.asked).contains(&"t__grown"));
 
-    // Started anew, it has forgotten us, and says so in its own way.
+    // A restarted server has lost the session and answers with status 400.
     http.forget();
     assert_eq!(bench.call("t__echo", json!({ "text": "again" })).await.told["text"], "again");
 
@@ -421,7 +421,7 @@ async fn over_http() {
 }
 
 #[tokio::test]
-async fn what_a_killed_server_leaves_is_ended_when_it_is_started_again() {
+async fn processes_of_a_killed_server_are_ended_at_restart() {
     let mut bench = Bench::start(&section("t", "stubborn", "")).await;
     let pid = bench.text("t__pid").await;
     bench.server.kill();
@@ -439,7 +439,7 @@ fn lives(pid: &str) -> bool {
 }
 
 #[tokio::test]
-async fn its_programs_end_with_the_server() {
+async fn mcp_processes_end_with_the_server() {
     let mut bench = Bench::good().await;
     let pid = bench.text("t__pid").await;
     assert!(lives(&pid));
@@ -448,7 +448,7 @@ async fn its_programs_end_with_the_server() {
 }
 
 #[tokio::test]
-async fn the_doctor_tries_them() {
+async fn the_doctor_checks_mcp_servers() {
     let home = Home::new(&section("t", "good", ""));
     let (ok, stdout, _) = output(home.command().env("MCP_GIVEN", "a").arg("doctor"));
     assert!(ok && stdout.contains("MCP server     t: ready, 16 tools"), "{stdout}");

@@ -1,4 +1,4 @@
-//! Memory: what was needed once is given back, and nobody can make the server need much of it.
+//! Memory is released after use, and clients cannot make the server need much of it.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ const FORM: &str = "application/x-www-form-urlencoded";
 /// Memory of one password check: 19 MiB, Argon2's default.
 const CHECK: u64 = 19 * 1024 * 1024;
 
-/// The highest that resident memory ever was, in bytes.
+/// Returns the peak of resident memory, in bytes.
 fn highest_memory(pid: u32) -> u64 {
     let status = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status"));
     let status = status.unwrap();
@@ -21,7 +21,7 @@ fn highest_memory(pid: u32) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
 }
 
-/// Sends an attempt and does not wait for the answer.
+/// Sends an attempt and does not wait for the response.
 fn give_up(server: &Server) {
     let address = server.base.strip_prefix("http://").unwrap();
     let body = "password=wrong";

@@ -1,4 +1,4 @@
-//! A model behind an API: its answers, its tools, its failures, and stopping it at any moment.
+//! A model behind an API: its answers, its tools, its failures, and cancelling at any moment.
 
 use futures_util::StreamExt;
 use reqwest::{Method, StatusCode};
@@ -11,7 +11,7 @@ use crate::program::{Home, Server, TOKEN};
 use crate::strict;
 use crate::watcher::{Watcher, is_quiet, watch_until};
 
-/// A server with one agent that talks to this model.
+/// Starts a server with one agent that uses this model.
 pub(crate) fn start(model: &Model, more: &str) -> (Home, Server) {
     let base_url = &model.base_url;
     let home = Home::new(&format!(
@@ -30,7 +30,7 @@ pub(crate) async fn create_session(server: &Server) -> String {
     session["id"].as_str().unwrap().to_owned()
 }
 
-/// Waits until nothing runs, and gives the last answer.
+/// Waits until nothing runs and returns the last answer.
 pub(crate) async fn last_answer(server: &Server, session: &str) -> RunMessage {
     let transcript = watch_until(server, session, is_quiet).await;
     check_log(&server.log(session).await, |_| false);
@@ -48,7 +48,7 @@ fn check_strict(asked: &Asked) {
 }
 
 #[tokio::test]
-async fn a_conversation_with_a_tool_that_really_runs() {
+async fn a_conversation_with_a_tool_call() {
     let mut model = Model::start().await;
     let (_home, server) = start(
         &model,
@@ -99,7 +99,7 @@ async fn a_conversation_with_a_tool_that_really_runs() {
     last_answer(&server, &session).await;
 }
 
-/// What the model says in the conversation that is stopped, and the record that shows it was heard.
+/// The deltas of the answer that is stopped, each with the record that shows that it was received.
 fn script() -> Vec<(Value, &'static str)> {
     let call = |index: u32, id: &str, name: &str, arguments: &str| {
         let function = json!({ "name": name, "arguments": arguments });
@@ -135,7 +135,7 @@ async fn stop_at(n: usize) {
 
     server.send(&session, "go on").await;
     let mut asked = model.asked().await;
-    // The tools may have been faster than the stop; what was asked then is left without an answer.
+    // The tools may have finished before the stop. The resulting request is never answered.
     while !asked.messages().last().unwrap()["content"].as_str().unwrap().contains("go on") {
         asked.closed().await;
         asked = model.asked().await;
@@ -146,7 +146,7 @@ async fn stop_at(n: usize) {
     assert!(model.took_no_request(), "nothing is asked after the stop");
 }
 
-/// Gives the request that is still being answered.
+/// Plays `n` pieces and returns the request that is still open.
 async fn play(model: &mut Model, watcher: &mut Watcher, n: usize) -> Option<Asked> {
     let script = script();
     let mut pieces = n;
@@ -187,14 +187,14 @@ async fn play(model: &mut Model, watcher: &mut Watcher, n: usize) -> Option<Aske
 }
 
 #[tokio::test]
-async fn it_can_be_stopped_at_every_piece() {
-    // One before the answer, one after its head, one after each piece, and so on to the last.
+async fn a_run_can_be_stopped_at_every_piece() {
+    // Stops before the response, after its head, after each piece, and so on to the end.
     let moments = 0..script().len() + 6;
     futures_util::stream::iter(moments.map(stop_at)).buffer_unordered(4).collect::<()>().await;
 }
 
 #[tokio::test]
-async fn a_busy_service_is_asked_again() {
+async fn a_busy_service_is_retried() {
     let mut model = Model::start().await;
     let (_home, server) = start(&model, "");
     let session = create_session(&server).await;
@@ -202,7 +202,7 @@ async fn a_busy_service_is_asked_again() {
     let first = model.asked().await;
     let body = first.body.clone();
     first.refuse("429 Too Many Requests", "retry-after: 0\r\n", "{\"error\":\"slow down\"}").await;
-    // A connection that ends before anything was said.
+    // The second response has no body.
     let second = model.asked().await;
     second.refuse("503 Service Unavailable", "retry-after: 0\r\n", "").await;
     let third = model.asked().await;
@@ -216,7 +216,7 @@ async fn a_busy_service_is_asked_again() {
 }
 
 #[tokio::test]
-async fn failures_say_what_happened() {
+async fn failures_are_reported() {
     let mut model = Model::start().await;
     let (_home, server) = start(&model, "retries = 0");
     let session = create_session(&server).await;
@@ -253,7 +253,7 @@ async fn failures_say_what_happened() {
 }
 
 #[tokio::test]
-async fn nobody_there() {
+async fn an_unreachable_service_is_reported() {
     let mut model = Model::start().await;
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     model.base_url = format!("http://{}/v1", taken.local_addr().unwrap());
@@ -267,7 +267,7 @@ async fn nobody_there() {
 }
 
 #[tokio::test]
-async fn a_key_is_sent_to_nobody_else() {
+async fn a_key_does_not_follow_redirects() {
     let mut model = Model::start().await;
     let mut other = Model::start().await;
     let (_home, server) = start(&model, "");
@@ -281,7 +281,7 @@ async fn a_key_is_sent_to_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_limit_stops_and_continue_goes_on() {
+async fn a_run_stopped_by_a_limit_can_be_continued() {
     let mut model = Model::start().await;
     let (_home, server) = start(&model, "max_steps = 1");
     let session = create_session(&server).await;
@@ -303,7 +303,7 @@ async fn a_limit_stops_and_continue_goes_on() {
 }
 
 #[tokio::test]
-async fn an_agent_without_its_key_is_listed_and_says_so() {
+async fn an_agent_without_its_key_is_listed_with_the_problem() {
     let home = Home::new(
         "[[agents]]\nid = \"far\"\nkind = \"openai\"\nbase_url = \"https://127.0.0.1:1/v1\"\n\
          model = \"large\"\napi_key_env = \"CALLBOARD_TEST_NO_SUCH_KEY\"\n",
@@ -324,9 +324,9 @@ async fn an_agent_without_its_key_is_listed_and_says_so() {
     assert!(!ok && said.contains("NO_SUCH_KEY"), "{said}");
 }
 
-/// Encryption is really there: the port speaks none, and that is what is said.
+/// The port does not support TLS, so the handshake shows that encryption is used.
 #[tokio::test]
-async fn https_is_spoken() {
+async fn https_uses_tls() {
     let mut model = Model::start().await;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     model.base_url = format!("https://{}/v1", listener.local_addr().unwrap());
@@ -342,7 +342,7 @@ async fn https_is_spoken() {
 }
 
 #[tokio::test]
-async fn attached_files_go_along() {
+async fn attachments_are_sent_to_the_model() {
     let mut model = Model::start().await;
     let (_home, server) = start(&model, "");
     let session = create_session(&server).await;
@@ -364,9 +364,9 @@ async fn attached_files_go_along() {
     last_answer(&server, &session).await;
 }
 
-/// A model that says more than anybody can take is slowed down, and none of it is lost.
+/// Backpressure slows a fast model down, and no text is lost.
 #[tokio::test]
-async fn a_flood_is_taken_whole() {
+async fn a_fast_model_loses_no_text() {
     let mut model = Model::start().await;
     let (_home, server) = start(&model, "");
     let session = create_session(&server).await;

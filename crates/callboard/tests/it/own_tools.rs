@@ -1,4 +1,4 @@
-//! Callboard's own tools: they know which session they belong to, and can speak in it.
+//! Callboard's own tools, which know their session and can write to it.
 
 use serde_json::{Value, json};
 use transcript::{CallState, Event, Level, PartKind, RunMessage};
@@ -7,7 +7,7 @@ use crate::model::Model;
 use crate::openai::{create_session, last_answer};
 use crate::program::{Home, Server};
 
-/// Notes of an answer, in their order.
+/// Returns the notes of an answer in their order.
 pub(crate) fn notes(answer: &RunMessage) -> Vec<(Level, &str)> {
     let note = |kind| match kind {
         &PartKind::Notice { level, ref text } => Some((level, text.as_str())),
@@ -28,7 +28,7 @@ const AGENTS: &str = "[demo]\npace = \"instant\"\n\
     [[agents]]\nid = \"lost\"\nkind = \"claude\"\ncommand = [\"./nowhere\"]\n";
 
 #[tokio::test]
-async fn an_agent_sees_who_is_there_and_which_one_it_is() {
+async fn agents_list_shows_all_agents_and_marks_the_caller() {
     let home = Home::new(AGENTS);
     let server = home.start();
     let session = create_session(&server).await;
@@ -53,7 +53,7 @@ async fn an_agent_sees_who_is_there_and_which_one_it_is() {
 }
 
 #[tokio::test]
-async fn an_agent_that_answers_elsewhere_is_busy() {
+async fn an_agent_that_works_in_another_session_is_busy() {
     let mut model = Model::start().await;
     let home = Home::new(&format!(
         "[demo]\npace = \"instant\"\n\
@@ -83,9 +83,9 @@ async fn an_agent_that_answers_elsewhere_is_busy() {
     assert_eq!(state_of_model(&server).await, "ready");
 }
 
-/// The note is in the log before the tool says that it is done.
+/// The note is in the log before the result of the call.
 #[tokio::test]
-async fn a_note_stands_in_the_conversation() {
+async fn a_note_is_shown_in_the_conversation() {
     let mut model = Model::start().await;
     let home = Home::new(&format!(
         "[[agents]]\nid = \"m\"\nkind = \"openai\"\nbase_url = \"{}\"\nmodel = \"small\"\n",

@@ -1,4 +1,4 @@
-//! The server's own files are out of the agents' reach, wherever the workspace is.
+//! The private files of the server are out of reach of all agents, wherever the workspace is.
 
 use serde_json::json;
 use transcript::{CallState, Message, RunMessage, Transcript};
@@ -6,7 +6,7 @@ use transcript::{CallState, Message, RunMessage, Transcript};
 use crate::program::{Home, Server, TOKEN};
 use crate::watcher::{is_quiet, watch_until};
 
-/// A session that works in the folder that the data folder is in, as a server started in `$HOME` does.
+/// Creates a session in the parent of the data folder, like a server that is started in `$HOME`.
 async fn session(home: &Home, server: &Server) -> String {
     let workspace = home.data().parent().unwrap().to_owned();
     let body = json!({ "agent": "demo", "workspace": workspace });
@@ -42,7 +42,7 @@ async fn file_tools_refuse_the_data_folder() {
 }
 
 #[tokio::test]
-async fn commands_near_the_data_folder_are_asked_about_each_time() {
+async fn commands_near_the_data_folder_are_never_granted() {
     let home = Home::instant();
     let server = home.start();
     let session = session(&home, &server).await;

@@ -1,4 +1,5 @@
-//! Questions of programs: the policy answers, or a person, once; and the program is told.
+//! Approvals that program agents request: decided once by the policy or a person, and reported to
+//! the program.
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use crate::program::{Home, Server};
 use crate::stand_in::{last_answer, left, playing, session};
 use crate::watcher::watch_until;
 
-/// One call of a tool with this input, allowed or not as it is told.
+/// A scene with one tool call that asks for approval and succeeds if it is allowed.
 fn asking(tool: &str, input: &str) -> String {
     format!(
         r#"hear_user; use t1 {tool} '{input}'; ask t1 {tool} '{input}'; hear control_response
@@ -45,7 +46,7 @@ async fn start(home: &Home) -> (Server, String) {
 }
 
 #[tokio::test]
-async fn a_person_allows_denies_or_changes_it() {
+async fn a_person_allows_denies_or_edits_a_call() {
     let answers = [
         (json!({ "decision": "accepted" }), CallState::Succeeded, r#""command":"make""#),
         (
@@ -72,7 +73,7 @@ async fn a_person_allows_denies_or_changes_it() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_answered_so_is_refused_and_still_waits() {
+async fn an_invalid_decision_leaves_the_approval_open() {
     let home = playing(&asking("Write", r#"{"file_path":"a"}"#), "");
     let (server, session) = start(&home).await;
     let (path, _) = asked(&server, &session).await;
@@ -82,9 +83,9 @@ async fn what_cannot_be_answered_so_is_refused_and_still_waits() {
     assert_eq!(options["canEdit"], true);
 }
 
-/// A rule under the program's own name, the rule for `shell`, and its defaults.
+/// Covers a rule for the program's own tool, the rule for `shell`, and the default.
 #[tokio::test]
-async fn the_policy_answers_first() {
+async fn the_policy_decides_first() {
     let make = r#"{"command":"make"}"#;
     let cases = [
         ("Bash", make, "[approvals.shell]\nallow = [\"make\"]\n", "allow"),
@@ -104,9 +105,9 @@ async fn the_policy_answers_first() {
     }
 }
 
-/// Claude Code lets such a command pass by itself; if it asks, its shell may stand elsewhere.
+/// Claude Code allows read-only commands itself. If it asks, its shell may be in another folder.
 #[tokio::test]
-async fn a_command_that_looks_harmless_is_not_when_its_program_asks() {
+async fn a_read_only_command_needs_approval_if_a_program_asks() {
     let home = playing(&asking("Bash", r#"{"command":"cat secret.txt"}"#), "");
     let (server, session) = start(&home).await;
     let (path, options) = asked(&server, &session).await;
@@ -117,7 +118,7 @@ async fn a_command_that_looks_harmless_is_not_when_its_program_asks() {
 }
 
 #[tokio::test]
-async fn what_is_allowed_for_the_session_is_not_asked_again() {
+async fn a_session_grant_is_not_asked_again() {
     let scene = asking("Bash", r#"{"command":"make"}"#);
     let scene = format!("while :; do {}; done", scene.trim_end_matches("; hear_user"));
     let home = playing(&scene, "");
@@ -132,7 +133,7 @@ async fn what_is_allowed_for_the_session_is_not_asked_again() {
 }
 
 #[tokio::test]
-async fn a_form_is_for_a_person_whatever_the_policy() {
+async fn a_form_always_goes_to_a_person() {
     let input = r#"{"questions":[{"question":"Which?","header":"H","options":[{"label":"One","description":"d"}],"multiSelect":false}]}"#;
     let home = playing(&asking("AskUserQuestion", input), "[approvals]\n\"*\" = \"allow\"\n");
     let (server, session) = start(&home).await;
@@ -150,7 +151,7 @@ async fn a_form_is_for_a_person_whatever_the_policy() {
 }
 
 #[tokio::test]
-async fn nobody_decides_in_time() {
+async fn an_approval_of_a_program_times_out() {
     let home =
         playing(&asking("Bash", r#"{"command":"make"}"#), "[approvals]\ntimeout_seconds = 1\n");
     let (server, session) = start(&home).await;
@@ -160,9 +161,9 @@ async fn nobody_decides_in_time() {
     assert!(left(&home, "heard").contains(r#""behavior":"deny""#));
 }
 
-/// The program takes its question back, or is no longer there to hear the answer.
+/// The program withdraws its request, or exits before the decision.
 #[tokio::test]
-async fn a_question_is_withdrawn() {
+async fn an_approval_can_be_withdrawn() {
     let call = r#"hear_user; use t1 Bash '{"command":"make"}'; ask t1 Bash '{"command":"make"}'"#;
     let withdraw = r#"say '{"type":"control_cancel_request","request_id":"ask-t1"}'"#;
     let scenes = [
@@ -186,9 +187,9 @@ async fn a_question_is_withdrawn() {
     }
 }
 
-/// The question went with the program: its run is closed, not resumed.
+/// The request ends with the program: its run is closed, not resumed.
 #[tokio::test]
-async fn a_question_does_not_outlive_its_server() {
+async fn an_approval_of_a_program_ends_with_the_server() {
     for kills in [false, true] {
         let home = playing(&asking("Bash", r#"{"command":"make"}"#), "");
         let (server, session) = start(&home).await;

@@ -1,4 +1,4 @@
-//! Agents that are programs, stopped: when somebody is told so, nothing of them is left.
+//! Stopping program agents: once the stop is reported, no process is left.
 
 use reqwest::Method;
 use serde_json::json;
@@ -11,7 +11,7 @@ use crate::stand_in::{
 use crate::watcher::Watcher;
 
 #[tokio::test]
-async fn an_interrupt_that_is_heeded_keeps_the_program() {
+async fn a_program_that_obeys_an_interrupt_is_kept() {
     let scene = "hear_user; text Half; reached middle; hear interrupt
         result true aborted_streaming; hear_user; text Whole; result; hear_user";
     let home = playing(scene, "");
@@ -27,9 +27,9 @@ async fn an_interrupt_that_is_heeded_keeps_the_program() {
     assert_eq!(left(&home, "args").lines().count(), 1, "the same process");
 }
 
-/// Codex ends its turn and lets its commands go on.
+/// Codex ends its turn, but its commands continue.
 #[tokio::test]
-async fn a_command_that_goes_on_after_the_interrupt_is_ended_too() {
+async fn a_command_that_survives_the_interrupt_is_ended() {
     let scene = r#"hear_user; use t1 Bash '{"command":"sleep 600"}'; setsid sleep 600 & reached middle
         hear interrupt; result true aborted_tools; hear_user"#;
     let home = playing(scene, "");
@@ -43,10 +43,10 @@ async fn a_command_that_goes_on_after_the_interrupt_is_ended_too() {
     assert_eq!(answer.calls().next().unwrap().state, CallState::Interrupted);
 }
 
-/// It says that the call has ended, and the command is still there. What it began before, and what it
-/// needs for itself, goes on.
+/// The program reports that the call has ended, but its command is still running. Earlier commands
+/// and the program's own helpers continue.
 #[tokio::test]
-async fn a_command_that_outlives_its_end_is_ended_before_anybody_is_told() {
+async fn a_command_that_outlives_its_call_is_ended_before_the_reply() {
     let scene = r#"keep() { echo $! > $1; }
         hear_user; sleep 600 & keep helper; setsid sleep 600 & keep earlier; text Done; result
         hear_user; sleep 600 & keep late_helper; use t1 Bash '{"command":"sleep 600"}'
@@ -71,9 +71,9 @@ async fn a_command_that_outlives_its_end_is_ended_before_anybody_is_told() {
     assert_eq!(left(&home, "args").lines().count(), 1, "the same process");
 }
 
-/// Neither its group nor its environment tell whose it is: a daemon, as they are made.
+/// Neither the process group nor the environment identifies a daemon.
 #[tokio::test]
-async fn what_hides_is_ended_too_however_its_program_ends() {
+async fn daemons_are_ended_however_their_program_ends() {
     let hides =
         "hear_user; (setsid env -i /bin/sleep 600 >/dev/null 2>&1 </dev/null & echo $! > hidden)
         reached middle";
@@ -111,10 +111,10 @@ async fn what_hides_is_ended_too_however_its_program_ends() {
     futures_util::future::join_all(endings).await;
 }
 
-/// A program that outlived its command would take the command's end for a result and answer it.
+/// A program that outlives its command would take the command's end for a result and answer it.
 #[tokio::test]
 async fn processes_of_a_killed_keeper_are_ended_oldest_first() {
-    // Each process starts the next and writes its number when the next has ended before it.
+    // Each process starts the next, and writes its number if the next ends before itself.
     let scene = r#"cat > nest <<'END'
 if [ $1 -gt 0 ]; then sh nest $(($1 - 1)); else echo > deepest; sleep 600; fi
 echo $1 >> outlived
@@ -135,7 +135,7 @@ END
     assert_eq!(left(&home, "outlived"), "");
 }
 
-/// However it resists.
+/// Covers programs and child processes that ignore signals.
 #[tokio::test]
 async fn a_program_that_does_not_stop_is_ended_with_all_its_processes() {
     let scenes = [
@@ -149,7 +149,7 @@ async fn a_program_that_does_not_stop_is_ended_with_all_its_processes() {
         let session = session(&server).await;
         server.send(&session, "hello").await;
         wait_until_reached(&home, "middle").await;
-        // Both are answered when it has gone.
+        // Both requests return after the process has ended.
         let (first, second) = tokio::join!(cancel(&server, &session), cancel(&server, &session));
         assert_eq!(alive(&home), Vec::<String>::new(), "{scene}");
         assert_eq!((&first["cancelled"], &second["cancelled"]), (&json!(true), &json!(true)));
@@ -163,7 +163,7 @@ async fn a_program_that_does_not_stop_is_ended_with_all_its_processes() {
 }
 
 #[tokio::test]
-async fn what_a_killed_server_leaves_is_ended_by_the_next_and_the_run_is_closed() {
+async fn a_restart_ends_leftover_processes_and_closes_the_run() {
     let scene = "trap '' TERM; hear_user; setsid sleep 600 & text Half; reached middle
         while :; do sleep 1; done";
     let home = playing(scene, "");
@@ -172,7 +172,7 @@ async fn what_a_killed_server_leaves_is_ended_by_the_next_and_the_run_is_closed(
     let mut watcher = Watcher::connect(&server).await;
     watcher.subscribe(&session, Seq(0), true).await;
     server.send(&session, "hello").await;
-    // In the log, not only said.
+    // The text must be stored before the server is killed.
     watcher.until("text_done").await;
     wait_until_reached(&home, "middle").await;
     server.kill();
@@ -194,7 +194,7 @@ async fn what_a_killed_server_leaves_is_ended_by_the_next_and_the_run_is_closed(
 }
 
 #[tokio::test]
-async fn a_stopping_server_ends_its_programs_before_it_says_so() {
+async fn a_server_ends_its_programs_before_it_exits() {
     let scene = "trap '' TERM; hear_user; text Half; while :; do sleep 1; done";
     let home = playing(scene, "");
     let server = home.start();
@@ -211,7 +211,7 @@ async fn a_stopping_server_ends_its_programs_before_it_says_so() {
 }
 
 #[tokio::test]
-async fn a_connection_is_heard_while_a_run_of_its_takes_long_to_stop() {
+async fn a_slow_stop_does_not_block_the_connection() {
     let scene = "trap '' TERM; hear_user; text Half; while :; do sleep 1; done";
     let home = playing(scene, "");
     let server = home.start();
@@ -228,9 +228,9 @@ async fn a_connection_is_heard_while_a_run_of_its_takes_long_to_stop() {
     last_answer(&server, &session).await;
 }
 
-/// Nobody waits for it any more, but who wants to see what it wrote sees all of it.
+/// The lines are no part of the conversation, but can be read as raw lines.
 #[tokio::test]
-async fn what_a_program_writes_after_it_was_told_to_end_can_be_read_back() {
+async fn output_after_the_end_request_is_kept_as_raw_lines() {
     let farewell = "farewell() { trap '' TERM; say '{\"type\":\"farewell\"}'; exit 0; }
         trap farewell TERM; hear_user";
     let idle = "result; while read -r line; do :; done; farewell";
@@ -252,7 +252,7 @@ async fn what_a_program_writes_after_it_was_told_to_end_can_be_read_back() {
         } else if scene == idle {
             server.wait_for_log("an idle program is ended");
         }
-        // What is asked of the session is answered after what was heard before has been stored.
+        // The session handles this request after it has stored all earlier output.
         cancel(&server, &session).await;
         let raw = server.get(&format!("/api/sessions/{session}/raw")).await;
         let last = raw["lines"].as_array().unwrap().last().unwrap().clone();
@@ -263,9 +263,9 @@ async fn what_a_program_writes_after_it_was_told_to_end_can_be_read_back() {
     }
 }
 
-/// Also by a signal that the runtime of the keeper handles itself.
+/// Covers signals that the runtime of the keeper handles itself.
 #[tokio::test]
-async fn a_program_that_a_signal_ended_is_said_to_have_been() {
+async fn an_end_by_a_signal_is_reported() {
     for signal in ["SEGV", "BUS", "ABRT", "KILL"] {
         let home = playing(&format!("kill -{signal} $$"), "");
         let server = home.start();

@@ -1,4 +1,4 @@
-//! Agents that are programs: whatever they do, the run has one end, and what they said is there.
+//! Program agents: whatever the program does, a run has one end and keeps the program's output.
 
 use serde_json::{Value, json};
 use transcript::{ErrorCode, Event, PartKind, RunMessage, RunStatus, Seq, Trigger};
@@ -19,7 +19,7 @@ fn unrecognized(answer: &RunMessage) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn one_process_answers_message_after_message() {
+async fn one_process_answers_several_messages() {
     let home = playing("while :; do hear_user; text Hello; result; done", "");
     let server = home.start();
     let session = session(&server).await;
@@ -37,7 +37,7 @@ async fn one_process_answers_message_after_message() {
 }
 
 #[tokio::test]
-async fn an_idle_program_is_ended_and_goes_on_with_its_conversation() {
+async fn an_idle_program_is_ended_and_resumes_later() {
     let home = playing("hear_user; text Hello; result; hear_user", "idle_minutes = 0\n");
     let server = home.start();
     let session = session(&server).await;
@@ -51,9 +51,9 @@ async fn an_idle_program_is_ended_and_goes_on_with_its_conversation() {
     assert_eq!(resumed, [false, true], "{args}");
 }
 
-/// Whether its end was noticed before the next message came or not.
+/// The end may be noticed before or after the next message arrives.
 #[tokio::test]
-async fn a_program_that_ended_between_runs_is_started_again() {
+async fn a_program_that_ended_between_runs_is_restarted() {
     let home = playing("hear_user; text Hello; result; exit 0", "");
     let server = home.start();
     let session = session(&server).await;
@@ -65,7 +65,7 @@ async fn a_program_that_ended_between_runs_is_started_again() {
 }
 
 #[tokio::test]
-async fn a_program_that_dies_ends_its_run_with_its_last_words() {
+async fn a_program_that_exits_fails_its_run_with_its_stderr() {
     let home = playing("hear_user; text Half; echo 'out of luck' >&2; exit 3", "");
     let server = home.start();
     let session = session(&server).await;
@@ -81,7 +81,7 @@ async fn a_program_that_dies_ends_its_run_with_its_last_words() {
 }
 
 #[tokio::test]
-async fn what_a_program_wrote_in_earlier_runs_are_not_its_last_words() {
+async fn stderr_of_earlier_runs_is_not_reported() {
     let scene = "echo 'no sandbox here' >&2; hear_user; text Hello; result; hear_user; exit 3";
     let home = playing(scene, "");
     let server = home.start();
@@ -95,7 +95,7 @@ async fn what_a_program_wrote_in_earlier_runs_are_not_its_last_words() {
 }
 
 #[tokio::test]
-async fn what_a_program_wrote_while_it_started_is_not_why_its_turn_failed() {
+async fn stderr_of_the_start_is_not_reported_for_a_failed_turn() {
     let scene =
         "echo 'no sandbox here' >&2; wait_for go; hear_user; result true api_error; hear_user";
     let home = playing(scene, "");
@@ -108,9 +108,9 @@ async fn what_a_program_wrote_while_it_started_is_not_why_its_turn_failed() {
     assert!(!message.contains("It wrote"), "{message}");
 }
 
-/// Its lines and its last words come by different ways, and one may be quicker than the other.
+/// Stdout and stderr are separate pipes, so either may arrive first.
 #[tokio::test]
-async fn a_turn_that_fails_tells_what_the_program_wrote_meanwhile() {
+async fn a_failed_turn_reports_the_stderr_of_that_turn() {
     let scene = "while :; do hear_user; echo 'the roof leaks' >&2; result true api_error; done";
     let home = playing(scene, "");
     let server = home.start();
@@ -144,7 +144,7 @@ async fn a_program_that_cannot_start_says_what_to_do() {
     assert!(agents["agents"][0]["problem"].is_string(), "shown as not installed: {agents}");
     assert_eq!(agents["agents"][0]["description"], "Claude Code, which is not installed.");
 
-    // Looks like a program, and is none.
+    // This file is executable, but its interpreter does not exist.
     std::fs::write(&play, "#!/there/is/no/such/interpreter\n").unwrap();
     make_executable(&play);
     server.send(&session, "hello").await;
@@ -164,9 +164,9 @@ async fn a_program_that_cannot_start_says_what_to_do() {
     assert!(message.contains("does not exist"), "{message}");
 }
 
-/// Ended by itself, and by a signal; said nothing at all.
+/// Covers exit codes, a signal, and closed output.
 #[tokio::test]
-async fn a_program_that_ends_at_once_ends_the_run() {
+async fn a_program_that_exits_immediately_fails_the_run() {
     for scene in ["exit 0", "exit 9", "kill -9 $$", "exec >&-; sleep 600"] {
         let home = playing(scene, "");
         let server = home.start();
@@ -179,7 +179,7 @@ async fn a_program_that_ends_at_once_ends_the_run() {
 }
 
 #[tokio::test]
-async fn a_last_line_without_an_end_counts() {
+async fn a_last_line_without_newline_is_read() {
     let scene = "hear_user; text Hello; result | tr -d '\\n'; exit 0";
     let home = playing(scene, "");
     let server = home.start();
@@ -190,7 +190,7 @@ async fn a_last_line_without_an_end_counts() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_kept_and_the_run_goes_on() {
+async fn unrecognized_lines_are_kept_and_the_run_continues() {
     let scene = r#"hear_user; printf 'a\377b\n'; say '{"type":"novelty","x":1}'; say 'no json'
         head -c 70000000 /dev/zero | tr '\0' x; echo; text Hello; result; hear_user"#;
     let home = playing(scene, "");
@@ -205,10 +205,10 @@ async fn what_cannot_be_read_is_kept_and_the_run_goes_on() {
     assert!(odd[3].len() < 10_000, "only its beginning is kept");
 }
 
-/// What is written while nobody reads, and read while nobody writes.
+/// The program writes before it reads, and the input is larger than a pipe.
 #[tokio::test]
-async fn a_flood_in_both_directions_holds_nobody_up() {
-    // More than a pipe holds, before it reads what it is told.
+async fn a_flood_in_both_directions_does_not_deadlock() {
+    // The output is larger than a pipe, before any input is read.
     let scene = r#"
         yes '{"type":"system","subtype":"status","status":"requesting"}' | head -n 100000
         hear_user; text Hello; result; hear_user"#;
@@ -244,7 +244,7 @@ async fn a_flood_loses_nothing() {
         text.extend(lines.iter().map(|it| format!("{}\n", it["text"].as_str().unwrap())));
     }
     assert!(heard == (1..=20_000).collect::<Vec<u64>>(), "{} of 20000 lines", heard.len());
-    // A text does not show that it was cut.
+    // A text export does not show that it was cut.
     let whole = format!("/api/sessions/{session}/raw?format=text");
     let of_run = format!("{whole}&run={}", answer.id);
     for (url, n_lines) in
@@ -273,7 +273,7 @@ async fn a_flood_can_be_stopped() {
 }
 
 #[tokio::test]
-async fn an_agent_may_go_on_by_itself() {
+async fn a_program_may_start_a_run_itself() {
     let scene = "hear_user; text Begun; result; wait_for later; init; text More; result; hear_user";
     let home = playing(scene, "");
     let server = home.start();
@@ -291,7 +291,7 @@ async fn an_agent_may_go_on_by_itself() {
     assert_eq!(status(&answer), RunStatus::Completed);
 }
 
-/// What is said to a run goes into it; what the program does not take waits for the next.
+/// A message in steer mode goes into the current run.
 #[tokio::test]
 async fn a_message_can_be_steered_into_the_run() {
     let home =
@@ -312,7 +312,7 @@ async fn a_message_can_be_steered_into_the_run() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_cannot_be_resumed_is_begun_anew() {
+async fn a_conversation_that_cannot_be_resumed_starts_over() {
     let scene = r#"case "$*" in *0199e09f-0000-7000-8000-000000000001*) echo 'no such conversation' >&2; exit 1 ;; esac
         hear_user; text Hello; result; exit 0"#;
     let home = playing(scene, "");
@@ -322,7 +322,7 @@ async fn a_conversation_that_cannot_be_resumed_is_begun_anew() {
     last_answer(&server, &session).await;
     server.send(&session, "hello").await;
     assert_eq!(status(&last_answer(&server, &session).await), RunStatus::Failed);
-    // However long ago that was.
+    // The link to the conversation also survives a restart.
     drop(server);
     let server = home.start();
     for expected in [RunStatus::Failed, RunStatus::Completed] {
@@ -331,16 +331,16 @@ async fn a_conversation_that_cannot_be_resumed_is_begun_anew() {
     }
 }
 
-/// Every line is there, word for word, and says which records were made of it.
+/// Every raw line is returned verbatim, and maps to the records that were made from it.
 #[tokio::test]
-async fn what_a_program_wrote_can_be_read_back() {
+async fn raw_lines_can_be_read_back() {
     let scene = "hear_user; text Hello; say '{\"type\":\"novelty\"}'; result; hear_user";
     let home = playing(scene, "");
     let server = home.start();
     let session = session(&server).await;
     server.send(&session, "hello").await;
     last_answer(&server, &session).await;
-    // What is asked of the session is answered after what was heard before has been stored.
+    // The session handles this request after it has stored all earlier output.
     cancel(&server, &session).await;
     let raw = format!("/api/sessions/{session}/raw");
     let all = server.get(&raw).await["lines"].as_array().unwrap().clone();
@@ -372,7 +372,7 @@ async fn what_a_program_wrote_can_be_read_back() {
     let links = page.split(r#"class="raw-link" href=""#).skip(1);
     let links: Vec<String> =
         links.map(|it| it.split_once('"').unwrap().0.replace("&amp;", "&")).collect();
-    // Of the text, of what nobody understood, and of the whole.
+    // Links of the text, of the unrecognized line, and of the whole run.
     assert_eq!(links.len(), 3, "{links:?}");
     for (link, line) in links.iter().zip([&all[1], &all[2]]) {
         let text = String::from_utf8(server.get_bytes(link).await.1).unwrap();
@@ -394,9 +394,9 @@ async fn what_a_program_wrote_can_be_read_back() {
     assert!(says.contains("claude 9.9.9 said 1 thing"), "{says}");
 }
 
-/// Callboard says some things itself, in an answer and instead of one.
+/// Notices come from Callboard, within an answer or instead of one.
 #[tokio::test]
-async fn where_the_program_wrote_nothing_the_link_says_so() {
+async fn a_raw_link_without_lines_says_so() {
     let scene = "case \"$*\" in *0199e09f-0000-7000-8000-000000000001*) exit 1 ;; esac; hear_user; text Hello; result; exit 0";
     let home = playing(scene, "");
     let server = home.start();
@@ -429,7 +429,7 @@ async fn where_the_program_wrote_nothing_the_link_says_so() {
 }
 
 #[tokio::test]
-async fn a_running_program_can_be_seen() {
+async fn a_running_program_is_shown() {
     let home = playing("hear_user; text Half; hear_user", "");
     let server = home.start();
     let session = session(&server).await;
@@ -450,7 +450,7 @@ async fn a_running_program_can_be_seen() {
 }
 
 #[tokio::test]
-async fn a_program_finds_only_what_is_meant_for_it() {
+async fn a_program_gets_a_minimal_environment() {
     let home = playing(
         "hear_user; text Hello; result; hear_user",
         "env = { OWN = \"mine\", TAKEN = \"env:SOURCE\", PI_OFFLINE = \"2\" }\n",

@@ -1,4 +1,4 @@
-//! Messages that come while the agent works.
+//! Messages that arrive while the agent works.
 
 use reqwest::Method;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::program::Home;
 use crate::watcher::{is_quiet, watch_until};
 
 #[tokio::test]
-async fn messages_wait_their_turn_and_start_in_order() {
+async fn queued_messages_start_in_order() {
     let home = Home::natural();
     let server = home.start();
     let session = server.create_session().await;
@@ -42,7 +42,7 @@ async fn messages_wait_their_turn_and_start_in_order() {
 }
 
 #[tokio::test]
-async fn after_a_stop_new_words_count_at_once_and_what_is_held_waits() {
+async fn after_a_cancel_new_messages_run_and_held_ones_wait() {
     let home = Home::natural();
     let server = home.start();
     let session = server.create_session().await;
@@ -80,7 +80,7 @@ async fn after_a_stop_new_words_count_at_once_and_what_is_held_waits() {
 }
 
 #[tokio::test]
-async fn a_queue_survives_a_stop() {
+async fn a_queue_survives_a_restart() {
     let home = Home::natural();
     let server = home.start();
     let session = server.create_session().await;

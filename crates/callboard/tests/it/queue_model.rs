@@ -1,8 +1,8 @@
-//! Messages that wait, against a model of them: whatever people do, and however often the server is
-//! killed, no message is lost, none runs twice, and they run in the order that people gave them.
+//! The message queue, checked against a model: whatever people do, and however often the server is
+//! killed, no message is lost, none runs twice, and they run in the order that people set.
 //!
-//! The agent is a loop around a model service that says nothing unless the test tells it to, so the
-//! test knows at every moment what must be in the queue, what runs, and what was said.
+//! The agent uses a model service that answers only as the test tells it to, so the test always
+//! knows the queue, the open run and the messages so far.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ use crate::watcher::{Watcher, as_record};
 
 const SEEDS: u64 = 8;
 const DEEDS: usize = 50;
-/// What has not happened by then never will.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Time limit for an expected record or request.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What somebody does. Messages are named by their place in the queue.
+/// An action in the test. Messages are identified by their place in the queue.
 #[derive(Debug, Clone)]
 enum Deed {
     Send(String, SendMode),
@@ -33,39 +33,39 @@ enum Deed {
     Release,
     Clear,
     Cancel,
-    /// The model says a word, calls a tool, or ends its answer.
+    /// The model sends a word, calls a tool, or completes its answer.
     Say,
     Call,
     Answer,
-    /// The server is stopped and started again.
+    /// The server is stopped and restarted.
     Stop,
     Kill,
-    /// The server is killed while that is being done.
+    /// The server is killed during this action.
     KillDuring(Box<Self>),
 }
 
-/// What must be true.
+/// The expected state.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct World {
     queue: Vec<Waiting>,
     run: Option<Running>,
-    /// What got a run of its own, in order.
+    /// Messages that got their own run, in order.
     said: Vec<String>,
-    /// What went into runs, and whether their model has seen it.
+    /// Messages that were steered into runs, and whether the model has seen them.
     steered: Vec<(String, SteerState)>,
     dropped: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 struct Waiting {
-    /// Edits change the text, never this.
+    /// Identity of the message, which edits do not change.
     name: usize,
     text: String,
     held: bool,
     mode: SendMode,
 }
 
-/// Messages by name, in the order in which the agent was told.
+/// An open run. Messages are listed by name, in the order in which they were steered.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Running {
     to_be_told: Vec<usize>,
@@ -167,7 +167,7 @@ impl World {
         }
     }
 
-    /// The run is over; what its model has not seen waits again, before all else.
+    /// Ends the run. Messages that its model has not seen return to the front of the queue.
     fn break_off(&mut self, is_stopped: bool) {
         let Some(run) = self.run.take() else { return };
         self.queue.iter_mut().for_each(|it| it.mode = SendMode::Queue);
@@ -176,16 +176,16 @@ impl World {
         self.queue.splice(0..0, run.handed_over.into_iter().map(back));
     }
 
-    /// The server dies. It may have come this far with it, or not at all.
+    /// Returns every state that a kill during this action may lead to.
     fn after_dying_in(&self, deed: &Deed) -> Vec<Self> {
         let mut worlds = vec![self.clone(), self.after(deed)];
         let mut between = self.clone();
         match deed {
-            // The model was heard, and what it has led to is not in the log.
+            // The model's delta was received, but its effect is not in the log.
             Deed::Say | Deed::Call | Deed::Answer => {
                 between.saw();
                 worlds.push(between.clone());
-                // The answer has ended, and the next message has not begun.
+                // The answer has ended, and the next message has not started.
                 if let Deed::Answer = deed {
                     between.break_off(false);
                     worlds.push(between);
@@ -210,7 +210,7 @@ impl World {
     }
 }
 
-/// What the log says of the same.
+/// The state that the log shows.
 #[derive(Debug)]
 struct Shown<'a> {
     queue: Vec<(&'a str, bool, SendMode)>,
@@ -245,7 +245,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// The real thing.
+/// The running server with its model service, and the expected state.
 struct Stage {
     home: Home,
     model: Model,
@@ -253,7 +253,7 @@ struct Stage {
     server: Option<Server>,
     watcher: Watcher,
     transcript: Transcript,
-    /// What the model was asked last, and has not answered.
+    /// The open request to the model.
     asked: Option<Asked>,
     world: World,
     done: Vec<Deed>,
@@ -276,10 +276,10 @@ impl Stage {
         self.server.as_ref().unwrap()
     }
 
-    /// Something that can be done now.
+    /// Chooses a possible action.
     fn choose(&self, dice: &mut Dice, n: usize) -> Deed {
         let waiting = self.world.queue.len();
-        // The moment in which a message is nowhere but on its way.
+        // A message that was handed over but not yet seen is in no queue.
         let is_delicate = self.world.run.as_ref().is_some_and(|it| !it.handed_over.is_empty());
         if is_delicate && dice.roll(3) == 0 {
             return [Deed::Stop, Deed::Kill, Deed::Cancel][dice.roll(3)].clone();
@@ -333,7 +333,7 @@ impl Stage {
         }
     }
 
-    /// What the model is asked: the conversation, and at its end what this step is about.
+    /// Waits for the next request and checks its last message.
     async fn hear_request(&mut self) {
         let run = self.world.run.as_ref().unwrap();
         let mut texts: Vec<&str> = run.handed_over.iter().map(|it| &*it.text).collect();
@@ -343,10 +343,10 @@ impl Stage {
         let expected = texts.join("\n\n");
         let is_step = matches!(self.done.last(), Some(Deed::Call)) && run.handed_over.is_empty();
         loop {
-            let asked = self.patiently(self.seed, "a request").await;
+            let asked = self.next_request(self.seed, "a request").await;
             let last = asked.messages().last().unwrap();
             let words = last["content"].as_str().unwrap_or_default();
-            // A server that was killed may have asked, too. Messages that nobody answered are one.
+            // A killed server may have sent requests too. Unanswered messages are merged into one.
             if is_step && last["role"] == "tool" || words.ends_with(&expected) {
                 assert_eq!(crate::strict::check(asked.messages()), Ok(()), "{:#}", asked.body);
                 self.asked = Some(asked);
@@ -355,8 +355,8 @@ impl Stage {
         }
     }
 
-    async fn patiently(&mut self, seed: u64, what: &str) -> Asked {
-        let asked = tokio::time::timeout(PATIENCE, self.model.asked()).await;
+    async fn next_request(&mut self, seed: u64, what: &str) -> Asked {
+        let asked = tokio::time::timeout(TIMEOUT, self.model.asked()).await;
         asked.unwrap_or_else(|_| panic!("seed {seed}: {what} never came; {:#?}", self.done))
     }
 
@@ -408,7 +408,7 @@ impl Stage {
         }
     }
 
-    /// The server may be killed before, while or after it does it.
+    /// The server may be killed before, during or after the action.
     async fn die_in(&mut self, deed: &Deed) {
         match deed {
             Deed::Say | Deed::Call | Deed::Answer => {
@@ -430,7 +430,7 @@ impl Stage {
         let server = Server::start(command);
         self.watcher = Watcher::connect(&server).await;
         self.watcher.subscribe(&self.session, self.transcript.head, true).await;
-        // It is answered when all is done that follows from what the log said.
+        // The server answers this after it has completed the work in the log.
         let title = format!("started again at {}", self.done.len());
         let path = format!("/api/sessions/{}", self.session);
         server.request(Method::PATCH, &path, Some(json!({ "title": title }))).await;
@@ -447,9 +447,9 @@ impl Stage {
         }
     }
 
-    /// Waits until the log shows one of these worlds.
+    /// Waits until the log shows one of these states.
     async fn settle(&mut self, worlds: &[World]) {
-        let seen = tokio::time::timeout(PATIENCE, async {
+        let seen = tokio::time::timeout(TIMEOUT, async {
             loop {
                 let shown = worlds.iter().find(|it| it.is_shown_by(&self.transcript));
                 if let Some(world) = shown {
@@ -471,7 +471,7 @@ impl Stage {
     }
 }
 
-/// What the sender is told is what has become of it.
+/// Checks that the response says what became of the message.
 fn check_answer(deed: &Deed, before: &World, after: &World, status: StatusCode, answer: &Value) {
     match deed {
         Deed::Send(_, mode) => {

@@ -1,4 +1,4 @@
-//! Commands of agents, seen from outside: when their run is over, so are they.
+//! Shell commands of agents, observed from outside: they end with their run.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use transcript::{CallState, Message, Seq};
 use crate::program::{Home, Server};
 use crate::watcher::{Watcher, is_quiet, watch_until};
 
-/// Processes whose working folder is this workspace, apart from the server's own.
+/// Returns the processes whose working folder is this workspace, except the server itself.
 fn alive_in(home: &Home, server: &Server) -> Vec<String> {
     let workspace = home.workspace().canonicalize().unwrap();
     let ours = |pid: &str| {
@@ -20,7 +20,7 @@ fn alive_in(home: &Home, server: &Server) -> Vec<String> {
     pids.filter(|it| *it != server.pid().to_string() && ours(it)).collect()
 }
 
-/// Starts a command that prints and then goes on for ever.
+/// Starts a command that prints and then runs forever.
 async fn start(server: &Server, command: &str) -> String {
     let session = server.create_session().await;
     let mut watcher = Watcher::connect(server).await;
@@ -56,7 +56,7 @@ async fn a_cancelled_command_leaves_no_process_alive() {
 }
 
 #[tokio::test]
-async fn what_a_killed_server_leaves_is_ended_by_the_next() {
+async fn processes_of_a_killed_server_are_ended_at_restart() {
     let home = home();
     let server = home.start();
     let mut sessions = Vec::new();
@@ -66,7 +66,7 @@ async fn what_a_killed_server_leaves_is_ended_by_the_next() {
     server.kill();
     let server = home.start();
     for session in &sessions {
-        // Answered after the session was taken up.
+        // The request is answered after the session has been recovered.
         server.post(&format!("/api/sessions/{session}/cancel"), json!({})).await;
     }
     assert_eq!(alive_in(&home, &server), Vec::<String>::new());

@@ -1,5 +1,5 @@
-//! Callboard's own tools as programs reach them: over HTTP, with a token of their own, and tied to the
-//! call that the program tells of.
+//! Callboard's own tools as program agents call them: over HTTP, with a pass, and matched to the
+//! calls in the program's output.
 
 use reqwest::header::{AUTHORIZATION, HOST, ORIGIN};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
@@ -13,14 +13,14 @@ use crate::stand_in::{
 };
 use crate::watcher::watch_until;
 
-/// The way in that the last program was given.
+/// The tool server's address and pass, as the last program got them.
 struct ToolServer {
     url: String,
     token: String,
 }
 
 impl ToolServer {
-    /// Once the program has started.
+    /// Reads the configuration of the last program. It must have started.
     fn of(home: &Home) -> Self {
         let args = left(home, "args");
         let config = args.lines().last().unwrap().split("--mcp-config ").nth(1).unwrap();
@@ -39,12 +39,12 @@ impl ToolServer {
         tools::http_client().post(&self.url).header("accept", accept).json(message)
     }
 
-    /// Gives the head of the answer, which comes at once.
+    /// Sends a message and returns the head of the response, which arrives immediately.
     async fn ask(&self, message: &Value) -> Response {
         self.request(message).bearer_auth(&self.token).send().await.unwrap()
     }
 
-    /// Asks for what is answered at once.
+    /// Sends a request whose response is immediate, and returns it.
     async fn get(&self, method: &str, params: Value) -> Value {
         let message = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
         let answer: Value = self.ask(&message).await.json().await.unwrap();
@@ -52,7 +52,7 @@ impl ToolServer {
         answer
     }
 
-    /// Calls `callboard_note`; `meta` says which call of the program's it is.
+    /// Calls `callboard_note`; `meta` identifies the program's call.
     async fn note(&self, text: &str, meta: Value) -> Response {
         self.call("n", "callboard_note", json!({ "text": text }), meta).await
     }
@@ -72,7 +72,7 @@ impl ToolServer {
     }
 }
 
-/// The result of a call, when it is there: whether it went well, and its text.
+/// Waits for the result of a call. Returns whether it succeeded, and its text.
 async fn result(response: Response) -> (bool, String) {
     let body = response.text().await.unwrap();
     let mut data = body.lines().filter_map(|it| it.strip_prefix("data: "));
@@ -100,7 +100,7 @@ fn n_results(log: &[Record]) -> usize {
     log.iter().filter(|it| matches!(it.event, Event::ToolResult { .. })).count()
 }
 
-/// Starts it, says something, and waits until the scene has come to the gate.
+/// Starts a server, sends a message, and waits until the scene has reached the gate.
 async fn begin(home: &Home, gate: &str) -> (Server, String, ToolServer) {
     let server = home.start();
     let session = session(&server).await;
@@ -112,7 +112,7 @@ async fn begin(home: &Home, gate: &str) -> (Server, String, ToolServer) {
 const NOTE: &str = r#"mcp__callboard__callboard_note '{"text":"Half way."}'"#;
 
 #[tokio::test]
-async fn a_pass_is_needed_and_ends_with_its_program() {
+async fn a_pass_is_required_and_ends_with_its_program() {
     let home = playing("hear_user; reached up; wait_for go; text Bye; result; exit 0", "");
     let (server, session, tools) = begin(&home, "up").await;
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
@@ -171,7 +171,7 @@ async fn a_pass_is_needed_and_ends_with_its_program() {
 }
 
 #[tokio::test]
-async fn what_a_server_of_tools_must_answer() {
+async fn required_mcp_methods_are_answered() {
     let home = playing("hear_user; reached up; wait_for go; result", "");
     let (server, session, tools) = begin(&home, "up").await;
     for (wanted, got) in [("2025-06-18", "2025-06-18"), ("1999-01-01", "2025-11-25")] {
@@ -196,7 +196,7 @@ async fn what_a_server_of_tools_must_answer() {
     assert_eq!(n_results(&server.log(&session).await), 0);
 }
 
-/// The arguments that the starts of calls say.
+/// Returns the arguments in the records that start calls.
 fn starts(log: &[Record]) -> Vec<Option<Value>> {
     let arguments = |it: &Record| match &it.event {
         Event::ToolCallStart { arguments, .. } => {
@@ -207,9 +207,9 @@ fn starts(log: &[Record]) -> Vec<Option<Value>> {
     log.iter().filter_map(arguments).collect()
 }
 
-/// The line may come before the request or after it, and the request may name its call or not.
+/// The line may arrive before or after the request, which may identify its call or not.
 #[tokio::test]
-async fn a_call_is_the_one_that_the_program_tells_of() {
+async fn a_request_is_matched_to_the_programs_call() {
     let story = format!("use t1 {NOTE}");
     for is_line_first in [true, false] {
         for named in
@@ -241,9 +241,9 @@ async fn a_call_is_the_one_that_the_program_tells_of() {
     }
 }
 
-/// Whichever request comes first, each has a call of its own.
+/// Each request gets its own call, whichever comes first.
 #[tokio::test]
-async fn two_calls_that_are_the_same_are_two() {
+async fn two_equal_calls_stay_separate() {
     let scene = format!(
         "hear_user; use t1 {NOTE}; use t2 {NOTE}; reached up; wait_for done;
          used t1 x false; used t2 x false; text Done; result"
@@ -263,7 +263,7 @@ async fn two_calls_that_are_the_same_are_two() {
 }
 
 #[tokio::test]
-async fn a_call_that_the_program_says_nothing_of_has_a_block_of_its_own() {
+async fn an_unreported_call_gets_its_own_block() {
     let home = playing("hear_user; text Look:; reached up; wait_for done; text Done; result", "");
     let (server, session, tools) = begin(&home, "up").await;
     let calls = [tools.note("one", json!({})), tools.note("two", meta("unheard"))];
@@ -285,7 +285,7 @@ async fn a_call_that_the_program_says_nothing_of_has_a_block_of_its_own() {
 }
 
 #[tokio::test]
-async fn between_runs_nothing_can_be_called() {
+async fn tools_cannot_be_called_between_runs() {
     let home = playing("hear_user; text Done; result; reached idle; hear_user", "");
     let (server, session, tools) = begin(&home, "idle").await;
     last_answer(&server, &session).await;
@@ -295,7 +295,7 @@ async fn between_runs_nothing_can_be_called() {
     assert_eq!(server.log(&session).await, before);
 }
 
-/// A note that a person must agree to waits as long as a test likes.
+/// Policy under which a note awaits an approval.
 const ASKING: &str = "[approvals]\ncallboard_note = \"ask\"\nagents_list = \"deny\"\n";
 
 async fn asked(server: &Server, session: &str) -> String {
@@ -330,10 +330,10 @@ async fn the_policy_decides_when_the_call_comes() {
     assert_eq!(notes(&answer).len(), 1);
 }
 
-/// Taken back, or the connection is lost: the question goes, the tool never runs, and the program says
-/// how it went.
+/// The program cancels the request or closes the connection: the approval is withdrawn, the tool
+/// never runs, and the program reports the outcome.
 #[tokio::test]
-async fn a_call_that_is_given_up_leaves_nothing_behind() {
+async fn an_abandoned_call_is_withdrawn() {
     let scene = format!(
         "hear_user; use t1 {NOTE}; reached up; wait_for done; used t1 'given up' true; text Done; result"
     );
@@ -385,9 +385,9 @@ async fn a_call_ends_with_its_run_and_with_its_program() {
     }
 }
 
-/// The server ends in good order while a program waits for an answer.
+/// The server is stopped while a program waits for a result.
 #[tokio::test]
-async fn a_server_that_stops_keeps_no_program_waiting() {
+async fn stopping_the_server_answers_open_requests() {
     let scene = format!("hear_user; use t1 {NOTE}; reached up; wait_for never");
     let home = playing(&scene, ASKING);
     let (server, session, tools) = begin(&home, "up").await;
