@@ -10,6 +10,7 @@ mod from_log;
 mod judging;
 mod launching;
 mod lookups;
+mod prepared_calls;
 mod process;
 mod request;
 mod running_tools;
@@ -28,6 +29,7 @@ use transcript::{Ending, ErrorCode, ErrorInfo, Millis, Record, ResponseId, Sessi
 use self::callers::Callers;
 pub(crate) use self::callers::{Envelope, new_reply_id};
 use self::launching::RunningProgram;
+use self::prepared_calls::PreparedCalls;
 use self::process::Leaving;
 pub use self::process::end_survivors;
 pub(crate) use self::request::HttpClient;
@@ -109,6 +111,7 @@ struct Driver {
     program: Option<RunningProgram>,
     request: Option<RunningRequest>,
     tools: RunningTools,
+    prepared: PreparedCalls,
     /// A history that is read once MCP servers are ready.
     preparing: Option<Preparing>,
     /// Programs and commands that were told to end: nothing is appended before they are gone.
@@ -170,6 +173,7 @@ impl Driver {
             program: None,
             request: None,
             tools: RunningTools::default(),
+            prepared: PreparedCalls::default(),
             preparing: None,
             ending: Vec::new(),
             stopped_tools: Vec::new(),

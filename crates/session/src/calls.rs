@@ -132,7 +132,7 @@ impl Session {
     }
 
     pub(crate) fn start_call(&mut self, call: ProposedCall) {
-        let ProposedCall { call_id, tool_name, arguments, workspace, .. } = call;
+        let ProposedCall { call_id, arguments, .. } = call;
         let Some(run) = self.phase.run().map(|it| it.id.clone()) else { return };
         let limit = self.settings.limits.calls_per_minute;
         if !self.rate_limit.try_acquire(self.now, limit) {
@@ -149,7 +149,7 @@ impl Session {
         if let Some(run) = self.phase.run_mut() {
             run.running.insert(call_id.clone());
         }
-        self.after_append(Effect::RunTool { run, call_id, tool_name, arguments, workspace });
+        self.after_append(Effect::RunTool { run, call_id, arguments });
     }
 
     fn is_running(&self, call_id: &CallId) -> bool {

@@ -103,18 +103,14 @@ pub enum Effect {
     Write(String),
     /// Close the program's stdin.
     CloseInput,
-    /// Run a tool; answered by [`crate::Input::Tool`].
+    /// Run a tool as it was judged with these arguments; answered by [`crate::Input::Tool`].
     RunTool {
         /// Run of the call.
         run: ResponseId,
         /// The call.
         call_id: CallId,
-        /// Name of the tool.
-        tool_name: String,
         /// Arguments as JSON text.
         arguments: String,
-        /// Workspace of the run.
-        workspace: PathBuf,
     },
     /// Reply to a caller.
     Reply {

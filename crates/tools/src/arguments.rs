@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use jsonschema::Validator;
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use transcript::{ErrorCode, ErrorInfo};
 
@@ -37,37 +37,49 @@ impl Schema {
 /// Arguments that match the schema of the tool they are for.
 #[derive(Clone)]
 pub(crate) struct Arguments {
-    value: Value,
+    value: Arc<Value>,
     tool: String,
     schema: Arc<Schema>,
 }
 
+/// Parses the arguments of a call. An empty text counts as an empty object, because some models send that for a
+/// tool without arguments.
+pub(crate) fn parse(text: &str) -> Arc<Value> {
+    let text = if text.trim().is_empty() { "{}" } else { text };
+    Arc::new(serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)))
+}
+
 impl Arguments {
-    /// Parses the raw text of a call. An empty text counts as an empty object, because some models send
-    /// that for a tool without arguments; a null field counts as absent where null does not match.
-    pub(crate) fn read(tool: &str, schema: &Arc<Schema>, text: &str) -> Result<Self, ErrorInfo> {
-        let text = if text.trim().is_empty() { "{}" } else { text };
-        let value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+    /// Checks arguments. A null field counts as absent where null does not match.
+    pub(crate) fn check(
+        tool: &str,
+        schema: &Arc<Schema>,
+        value: Arc<Value>,
+    ) -> Result<Self, ErrorInfo> {
         let mut arguments = Self { value, tool: tool.to_owned(), schema: Arc::clone(schema) };
-        if let Value::String(_) = arguments.value {
+        if arguments.value.is_string() {
             return Err(arguments.invalid("they are no JSON object"));
         }
         if schema.errors(&arguments.value).is_empty() {
             return Ok(arguments);
         }
-        if let Value::Object(fields) = &mut arguments.value {
+        if let Value::Object(fields) = Arc::make_mut(&mut arguments.value) {
             fields.retain(|_, it| !it.is_null());
         }
         let errors = schema.errors(&arguments.value);
         if errors.is_empty() { Ok(arguments) } else { Err(arguments.invalid(errors.join("; "))) }
     }
 
+    pub(crate) fn value(&self) -> &Arc<Value> {
+        &self.value
+    }
+
     pub(crate) fn fields(&self) -> Map<String, Value> {
         self.value.as_object().cloned().unwrap_or_default()
     }
 
-    pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, ErrorInfo> {
-        serde_json::from_value(self.value.clone()).map_err(|error| self.invalid(error.to_string()))
+    pub(crate) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ErrorInfo> {
+        T::deserialize(&*self.value).map_err(|error| self.invalid(error.to_string()))
     }
 
     pub(crate) fn invalid(&self, why: impl AsRef<str>) -> ErrorInfo {

@@ -21,8 +21,8 @@ use serde_json::Value;
 use transcript::{ErrorCode, ErrorInfo};
 
 use crate::arguments::Arguments;
-use crate::outcome;
-use crate::{ToolContext, ToolSettings};
+use crate::workspace::{FilePath, Workspace};
+use crate::{ToolContext, ToolSettings, outcome};
 
 /// A tool that the server runs itself.
 #[derive(Clone, Copy)]
@@ -38,6 +38,8 @@ pub(crate) struct Tool {
 /// How a tool does its work.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
+    /// As [`Work::Blocking`], with the file or folder that the argument `path` names.
+    InWorkspace(WorkInWorkspace),
     /// May block and may panic, so it runs on a separate thread.
     Blocking(fn(&Arguments, &ToolContext) -> Result<Value, ErrorInfo>),
     /// Asynchronous.
@@ -46,6 +48,8 @@ pub(crate) enum Work {
     WaitingForOthers(Wait),
 }
 
+type WorkInWorkspace =
+    fn(&Arguments, &ToolContext, &Workspace, &FilePath) -> Result<Value, ErrorInfo>;
 type Wait = fn(Arguments, ToolContext, Arc<ToolSettings>) -> BoxFuture<'static, ToolOutcome>;
 
 pub(crate) const BUILT_IN: [Tool; 11] = [
@@ -70,6 +74,7 @@ impl Tool {
     pub(crate) async fn start(
         self,
         arguments: Arguments,
+        path: Result<FilePath, ErrorInfo>,
         context: ToolContext,
         settings: Arc<ToolSettings>,
     ) -> ToolOutcome {
@@ -77,11 +82,26 @@ impl Tool {
             Work::Waiting(run) | Work::WaitingForOthers(run) => {
                 run(arguments, context, settings).await
             }
-            Work::Blocking(run) => {
-                let work = tokio::task::spawn_blocking(move || run(&arguments, &context));
-                outcome(work.await.unwrap_or_else(|error| Err(aborted(self.name, &error))))
+            Work::Blocking(run) => self.on_a_thread(move || run(&arguments, &context)).await,
+            Work::InWorkspace(run) => {
+                let work = move || {
+                    let path = path?;
+                    let workspace = Workspace::open(&context.workspace, &context.private)?;
+                    workspace.check(&path)?;
+                    run(&arguments, &context, &workspace, &path)
+                };
+                self.on_a_thread(work).await
             }
         }
+    }
+
+    /// Runs work that may block and may panic.
+    async fn on_a_thread(
+        self,
+        work: impl FnOnce() -> Result<Value, ErrorInfo> + Send + 'static,
+    ) -> ToolOutcome {
+        let result = tokio::task::spawn_blocking(work).await;
+        outcome(result.unwrap_or_else(|error| Err(aborted(self.name, &error))))
     }
 }
 

@@ -12,8 +12,8 @@
 //! ```
 //! use std::path::Path;
 //!
-//! use tools::PrivateFiles;
-//! use tools::policy::{Asker, Pattern, Place, Policy, Proposed, Rule, Verdict};
+//! use tools::policy::{Asker, Pattern, Policy, Request, Rule, Verdict};
+//! use tools::{ParsedCall, PrivateFiles};
 //!
 //! let rule = Rule { deny: vec![Pattern::new("*.env")], ..Rule::default() };
 //! let policy = Policy {
@@ -23,8 +23,11 @@
 //!     search_path: "/usr/bin:/bin".into(),
 //! };
 //!
-//! let place = Place { agent: "demo", workspace: Path::new("/workspace"), search_path: None };
-//! let judge = |tool, arguments| policy.judge(&Proposed::new(tool, arguments, place, Asker::Us));
+//! let judge = |tool, arguments| {
+//!     let call = &ParsedCall::new(tool, arguments, Path::new("/workspace"));
+//!     let asker = Asker::Callboard;
+//!     policy.judge(&Request { call, agent: "demo", search_path: None, asker })
+//! };
 //! assert_eq!(judge("read_file", r#"{"path": "a.txt"}"#), Verdict::Allow);
 //! assert_eq!(judge("write_file", r#"{"path": "a.txt", "text": ""}"#), Verdict::Ask);
 //! assert_eq!(judge("write_file", r#"{"path": "src/.env", "text": ""}"#), Verdict::Deny);
@@ -35,11 +38,13 @@
 mod arguments;
 mod built_in;
 mod context;
+mod folder;
 mod http_client;
 pub mod mcp;
 mod paths;
 mod peers;
 pub mod policy;
+mod prepared;
 mod private_files;
 pub mod processes;
 mod registry;
@@ -59,6 +64,7 @@ pub use arguments::without_advice;
 pub use context::{Stopped, ToolContext, ToolEvent, ToolUpdate};
 pub use http_client::{http_client, http_client_builder};
 pub use peers::{Peer, PeerMessage, PeerReply, Peers, SessionChoice, SessionRule};
+pub use prepared::{ParsedCall, PreparedCall};
 pub use private_files::PrivateFiles;
 pub use registry::{ToolSettings, ToolSpec, Tools};
 pub use ssrf::Web;

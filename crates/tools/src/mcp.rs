@@ -148,7 +148,7 @@ impl McpServers {
 
     /// Resolves when it is known whether the tool exists, which may start its server.
     pub async fn discover(&self, tool: &str) {
-        if self.may_bring(tool)
+        if self.may_offer(tool)
             && let Some(server) = self.owner_of(tool)
         {
             let _ = server.connected().await;
@@ -156,7 +156,7 @@ impl McpServers {
     }
 
     /// Returns whether connecting to the server may change what is known of the tool.
-    pub fn may_bring(&self, tool: &str) -> bool {
+    pub fn may_offer(&self, tool: &str) -> bool {
         let Some(server) = self.owner_of(tool) else { return false };
         !server.is_settled() || self.find(tool).is_none() && server.may_try_again()
     }
@@ -167,7 +167,7 @@ impl McpServers {
     }
 
     /// Waits for the tools of these servers, up to a timeout. `None` if there is nothing to wait for.
-    pub fn getting_ready(
+    pub fn wait_until_ready(
         &self,
         is_wanted: impl Fn(&str) -> bool,
     ) -> Option<BoxFuture<'static, ()>> {

@@ -6,8 +6,8 @@
 mod command;
 mod file_tools;
 mod pattern;
-mod proposed;
 mod read_only;
+mod request;
 
 #[cfg(test)]
 mod tests;
@@ -26,7 +26,7 @@ use crate::private_files::{PrivateFiles, Reach};
 
 pub use file_tools::FileTool;
 pub use pattern::Pattern;
-pub use proposed::{Asker, Place, Proposed};
+pub use request::{Asker, Request};
 
 /// Judgement of the policy about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ enum Subject<'a> {
 
 impl Policy {
     /// Decides whether a call may run.
-    pub fn judge(&self, call: &Proposed<'_>) -> Verdict {
+    pub fn judge(&self, call: &Request<'_>) -> Verdict {
         let ruled = self.ruled(call);
         match (ruled, self.reach(call)) {
             (Some(Verdict::Deny), _) => Verdict::Deny,
@@ -90,14 +90,14 @@ impl Policy {
 
     /// Returns the [`GrantScope`] of a session or "always" decision about the call, as text. `None` if only
     /// this call can be approved.
-    pub fn covers(&self, call: &Proposed<'_>) -> Option<String> {
+    pub fn covers(&self, call: &Request<'_>) -> Option<String> {
         if self.reach(call) != Reach::Elsewhere {
             return None;
         }
         let covers = GrantScope {
-            agent: call.place.agent.to_owned(),
-            workspace: real_path(call.place.workspace)?.to_str()?.to_owned(),
-            tool: call.tool.to_owned(),
+            agent: call.agent.to_owned(),
+            workspace: real_path(call.workspace())?.to_str()?.to_owned(),
+            tool: call.tool().to_owned(),
             calls: call.granted_calls()?,
         };
         Some(covers.to_text())
@@ -105,19 +105,19 @@ impl Policy {
 
     /// Returns the verdict of the rules. A program's shell is judged like `shell`, unless there is a rule for
     /// its own name.
-    fn ruled(&self, call: &Proposed<'_>) -> Option<Verdict> {
+    fn ruled(&self, call: &Request<'_>) -> Option<Verdict> {
         if !call.is_shell() {
-            return self.rule_for(call.tool)?.judge(&Subject::Other(&call.subject()));
+            return self.rule_for(call.tool())?.judge(&Subject::Other(&call.subject()));
         }
-        let has_own_rule = self.rules.contains_key(call.tool);
-        let rule = self.rule_for(if has_own_rule { call.tool } else { "shell" })?;
+        let has_own_rule = self.rules.contains_key(call.tool());
+        let rule = self.rule_for(if has_own_rule { call.tool() } else { "shell" })?;
         match call.shell() {
             Some(shell) => {
                 let (line, is_bare) = (&*shell.line(), shell.is_bare());
                 rule.judge(&Subject::Command { line, is_bare })
             }
             None => {
-                let line = &call.arguments.to_string();
+                let line = &call.arguments().to_string();
                 rule.judge(&Subject::Command { line, is_bare: false })
             }
         }
@@ -131,9 +131,9 @@ impl Policy {
     }
 
     /// Returns how near the call can come to the server's own files.
-    fn reach(&self, call: &Proposed<'_>) -> Reach {
-        let workspace = call.place.workspace;
-        let is_built_in = call.asker == Asker::Us && !call.tool.contains("__");
+    fn reach(&self, call: &Request<'_>) -> Reach {
+        let workspace = call.workspace();
+        let is_built_in = call.asker == Asker::Callboard && !call.tool().contains("__");
         // Our own tools refuse those files themselves.
         if is_built_in && !call.is_shell() {
             return Reach::Elsewhere;
@@ -142,7 +142,7 @@ impl Policy {
         // Not every tool works in the folder that its arguments name, so both folders are checked.
         let named = shell.as_ref().map(|it| it.folder_in(workspace));
         let folders: Vec<&Path> = once(workspace).chain(named.as_deref()).collect();
-        let texts = strings(&call.arguments).flat_map(|text| {
+        let texts = strings(call.arguments()).flat_map(|text| {
             folders.iter().map(move |folder| (text, *folder)).map(|(text, folder)| match &shell {
                 Some(_) => self.private.reach_of_command(text, folder),
                 None => self.private.reach_of_text(text, folder),
@@ -163,23 +163,23 @@ impl Policy {
 
 impl Policy {
     /// Returns whether the call runs a read-only command inside the workspace.
-    fn runs_read_only_command(&self, call: &Proposed<'_>) -> bool {
-        let workspace = call.place.workspace;
-        let search_path = call.place.search_path.unwrap_or(&self.search_path);
+    fn runs_read_only_command(&self, call: &Request<'_>) -> bool {
+        let workspace = call.workspace();
+        let search_path = call.search_path.unwrap_or(&self.search_path);
         let is_read_only = |text: &str| read_only::is_read_only(text, workspace, search_path);
         call.shell().is_some_and(|it| it.is_bare() && is_read_only(&it.text))
     }
 
     /// Returns the default verdict. A program's tool with the name of one of ours is another tool.
-    fn by_default(&self, call: &Proposed<'_>) -> Verdict {
-        let is_harmless = match (call.asker, call.tool) {
-            (Asker::Us, "time" | "list_files" | "read_file" | "search_files") => true,
-            (Asker::Us, "agents_list" | "agents_message" | "callboard_note") => true,
-            (Asker::Us, _) => self.runs_read_only_command(call),
+    fn by_default(&self, call: &Request<'_>) -> Verdict {
+        let is_harmless = match (call.asker, call.tool()) {
+            (Asker::Callboard, "time" | "list_files" | "read_file" | "search_files") => true,
+            (Asker::Callboard, "agents_list" | "agents_message" | "callboard_note") => true,
+            (Asker::Callboard, _) => self.runs_read_only_command(call),
             // Pi's own shell. Another tool that takes commands may do anything with them, and so may a shell
             // that is configured by files of the workspace.
             (Asker::Program { is_judged: false }, "bash") => {
-                self.runs_read_only_command(call) && !has_entry(call.place.workspace, ".pi")
+                self.runs_read_only_command(call) && !has_entry(call.workspace(), ".pi")
             }
             // Pi's own read-only tools.
             (Asker::Program { is_judged: false }, "read" | "grep" | "find" | "ls") => true,

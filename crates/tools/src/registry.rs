@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +15,11 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use transcript::{ErrorCode, ErrorInfo};
 
-use crate::arguments::{Arguments, Schema};
+use crate::arguments::{Arguments, Schema, parse};
 use crate::built_in::{BUILT_IN, FOR_PROGRAMS, Tool, Work};
-use crate::mcp::{McpServers, McpTool};
+use crate::mcp::McpServers;
+use crate::prepared::{ParsedCall, PreparedCall, PreparedTool};
+use crate::workspace::FilePath;
 use crate::{Stopped, ToolContext, ToolEvent, Web, failed, interrupted};
 
 /// Time that a stopped call gets to clean up.
@@ -76,12 +79,6 @@ struct BuiltIn {
     schema: Arc<Schema>,
 }
 
-/// A tool with arguments that match its schema.
-enum PreparedCall {
-    BuiltIn(Tool, Arguments),
-    Mcp(Arc<McpTool>, Arguments),
-}
-
 impl Tools {
     /// Returns the registry of the built-in tools and the tools of these servers.
     pub fn new(settings: ToolSettings, mcp: McpServers) -> Self {
@@ -134,27 +131,36 @@ impl Tools {
         self.built_in.iter().any(|it| it.tool.name == name) || self.mcp.find(name).is_some()
     }
 
+    /// Parses and checks a call, and resolves the path that it names.
+    pub fn prepare(&self, name: &str, arguments: &str, workspace: &Path) -> PreparedCall {
+        let arguments = parse(arguments);
+        let tool = self.find(name, &arguments);
+        let checked = tool.as_ref().map_or(&arguments, |it| it.arguments().value());
+        let parsed = ParsedCall::with(name, Arc::clone(checked), workspace);
+        PreparedCall { parsed, tool }
+    }
+
     /// Returns why a call could not run even if it were approved. A tool that an MCP server may still
     /// offer counts as possible: its call must be judged by the policy.
-    pub fn why_impossible(&self, name: &str, arguments: &str) -> Option<ErrorInfo> {
-        self.prepare(name, arguments).err().filter(|_| !self.mcp.may_bring(name))
+    pub fn why_impossible(&self, call: &PreparedCall) -> Option<ErrorInfo> {
+        self.up_to_date(call).err().filter(|_| !self.mcp.may_offer(&call.parsed.tool))
     }
 
     /// Runs a call to its one outcome, with retries where the tool allows them.
-    pub async fn run(&self, name: &str, arguments: &str, context: ToolContext) -> ToolOutcome {
+    pub async fn run(&self, call: &PreparedCall, context: ToolContext) -> ToolOutcome {
         tokio::select! {
             biased;
             () = context.stopped.wait() => return failed(interrupted()),
-            () = self.mcp.discover(name) => (),
+            () = self.mcp.discover(&call.parsed.tool) => (),
         }
-        let prepared = match self.prepare(name, arguments) {
+        let prepared = match self.up_to_date(call) {
             Ok(prepared) => prepared,
             Err(error) => return failed(error),
         };
         let max_attempts = if prepared.may_repeat() { self.settings.retries + 1 } else { 1 };
         let mut attempt = 1;
         loop {
-            let outcome = self.attempt(&prepared, &context).await;
+            let outcome = self.attempt(&prepared, &call.parsed.path, &context).await;
             let error = outcome.error.clone().filter(is_transient);
             let Some(error) = error.filter(|_| attempt < max_attempts) else { return outcome };
             attempt += 1;
@@ -168,11 +174,16 @@ impl Tools {
 
     /// Runs one attempt. When a stop or the timeout ends it early, the tool is signalled and gets time to
     /// clean up.
-    async fn attempt(&self, prepared: &PreparedCall, context: &ToolContext) -> ToolOutcome {
+    async fn attempt(
+        &self,
+        prepared: &PreparedTool,
+        path: &Result<FilePath, ErrorInfo>,
+        context: &ToolContext,
+    ) -> ToolOutcome {
         let (stop, stopped) = watch::channel(false);
         let inner = ToolContext { stopped: Stopped(stopped), ..context.clone() };
         let limit = prepared.time_limit(&self.settings);
-        let mut work = pin!(prepared.start(inner, Arc::clone(&self.settings)));
+        let mut work = pin!(prepared.start(path, inner, Arc::clone(&self.settings)));
         let why = tokio::select! {
             // A call that is stopped already does not start.
             biased;
@@ -185,14 +196,28 @@ impl Tools {
         failed(why)
     }
 
-    fn prepare(&self, name: &str, arguments: &str) -> Result<PreparedCall, ErrorInfo> {
+    /// Returns the tool of a call. The tools of an MCP server may have changed since the call was prepared.
+    fn up_to_date(&self, call: &PreparedCall) -> Result<PreparedTool, ErrorInfo> {
+        let ParsedCall { tool: name, arguments, .. } = &call.parsed;
+        let is_current = match &call.tool {
+            Ok(PreparedTool::BuiltIn(..)) => true,
+            Ok(PreparedTool::Mcp(known, _)) => {
+                self.mcp.find(name).is_some_and(|it| Arc::ptr_eq(known, &it))
+            }
+            Err(_) => false,
+        };
+        if is_current { call.tool.clone() } else { self.find(name, arguments) }
+    }
+
+    fn find(&self, name: &str, arguments: &Arc<Value>) -> Result<PreparedTool, ErrorInfo> {
+        let check = |schema| Arguments::check(name, schema, Arc::clone(arguments));
         if let Some(BuiltIn { tool, schema }) = self.built_in.iter().find(|it| it.tool.name == name)
         {
-            return Ok(PreparedCall::BuiltIn(*tool, Arguments::read(name, schema, arguments)?));
+            return Ok(PreparedTool::BuiltIn(*tool, check(schema)?));
         }
         let tool = self.mcp.find(name).ok_or_else(|| self.not_found(name))?;
-        let arguments = Arguments::read(name, &tool.schema, arguments)?;
-        Ok(PreparedCall::Mcp(tool, arguments))
+        let arguments = check(&tool.schema)?;
+        Ok(PreparedTool::Mcp(tool, arguments))
     }
 
     fn not_found(&self, name: &str) -> ErrorInfo {
@@ -214,7 +239,13 @@ impl BuiltIn {
     }
 }
 
-impl PreparedCall {
+impl PreparedTool {
+    fn arguments(&self) -> &Arguments {
+        match self {
+            Self::BuiltIn(_, arguments) | Self::Mcp(_, arguments) => arguments,
+        }
+    }
+
     /// Returns whether the call may be repeated. A failed call of an MCP server may have had effects.
     fn may_repeat(&self) -> bool {
         match self {
@@ -231,10 +262,15 @@ impl PreparedCall {
         }
     }
 
-    async fn start(&self, context: ToolContext, settings: Arc<ToolSettings>) -> ToolOutcome {
+    async fn start(
+        &self,
+        path: &Result<FilePath, ErrorInfo>,
+        context: ToolContext,
+        settings: Arc<ToolSettings>,
+    ) -> ToolOutcome {
         match self {
             Self::BuiltIn(tool, arguments) => {
-                tool.start(arguments.clone(), context, settings).await
+                tool.start(arguments.clone(), path.clone(), context, settings).await
             }
             Self::Mcp(tool, arguments) => tool.call(arguments.fields(), &context).await,
         }

@@ -1,17 +1,19 @@
 //! The workspace: the folder that file tools are confined to (the sandbox of the file tools).
 //!
-//! Paths are opened relative to a handle of the folder, and the kernel (or cap-std, component by component)
-//! refuses every escape at the moment of opening: `..`, links, and links that are swapped in concurrently.
-//! The server's own files are refused everywhere, by path and by inode.
+//! A path is resolved once, when its call is prepared; the policy judges the result. Tools open that file or
+//! folder from a handle of the workspace without following a link, so a link that is swapped in meanwhile is
+//! an error. The server's own files are refused everywhere, by path and by inode.
 
 use std::collections::HashSet;
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use cap_std::ambient_authority;
-use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions};
+use rustix::fs::FileType;
 use transcript::ErrorInfo;
 
+use crate::folder::{Folder, is_link};
 use crate::paths::real_path;
 use crate::private_files::{Inode, PrivateFiles};
 use crate::tool_error;
@@ -22,10 +24,19 @@ pub(crate) const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// An open workspace folder.
 pub(crate) struct Workspace {
     root: PathBuf,
-    dir: Dir,
+    folder: Folder,
     private: PrivateFiles,
     /// The server's own files, which no tool may open.
     inodes: HashSet<Inode>,
+}
+
+/// A path inside the workspace, relative to it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FilePath {
+    /// The path as given, normalised, for messages; `.` is the workspace itself.
+    pub(crate) given: PathBuf,
+    /// The path with its links resolved, for opening; empty for the workspace itself.
+    pub(crate) real: PathBuf,
 }
 
 /// Reason why a file cannot be read as text.
@@ -37,55 +48,87 @@ pub(crate) enum Unreadable {
     Io(io::Error),
 }
 
+impl FilePath {
+    /// Resolves a path that an agent gave.
+    pub(crate) fn resolve(path: &Path, workspace: &Path) -> Result<Self, ErrorInfo> {
+        let root = real_path(workspace).ok_or_else(|| uncertain(path))?;
+        let normal = normalize(path);
+        // The workspace has two absolute paths: as configured, and its real one.
+        let inside = normal.strip_prefix(workspace).or_else(|_| normal.strip_prefix(&root));
+        let given = inside.unwrap_or(&normal);
+        let real = real_path(&root.join(given)).ok_or_else(|| uncertain(path))?;
+        let real = real.strip_prefix(&root).map_err(|_| outside(path))?.to_owned();
+        let given = match given {
+            given if given.as_os_str().is_empty() => PathBuf::from("."),
+            given if given.is_absolute() => real.clone(),
+            given => given.to_owned(),
+        };
+        Ok(Self { given, real })
+    }
+
+    /// Returns the path of an entry of this folder that is no link.
+    pub(crate) fn join(&self, name: impl AsRef<Path>) -> Self {
+        let is_root = self.given == Path::new(".");
+        let given = if is_root { PathBuf::new() } else { self.given.clone() };
+        Self { given: given.join(&name), real: self.real.join(&name) }
+    }
+}
+
 impl Workspace {
     pub(crate) fn open(root: &Path, private: &PrivateFiles) -> Result<Self, ErrorInfo> {
-        let dir = Dir::open_ambient_dir(root, ambient_authority()).map_err(|error| {
+        let folder = Folder::open(root).map_err(|error| {
             tool_error(format!("The workspace folder cannot be opened: {error}."))
         })?;
         let (private, inodes) = (private.clone(), private.inodes());
-        Ok(Self { root: root.to_owned(), dir, private, inodes })
+        Ok(Self { root: root.to_owned(), folder, private, inodes })
     }
 
-    /// Returns the path relative to the workspace; `.` is the workspace itself.
-    pub(crate) fn relative(&self, path: &str) -> Result<PathBuf, ErrorInfo> {
-        let path = Path::new(path);
-        let inside = if path.is_absolute() { self.strip_root(path) } else { Some(path.to_owned()) };
-        let normal = normalize(&inside.ok_or_else(|| outside(path))?);
-        let full = self.root.join(&normal);
-        if self.private.holds(&full) {
-            return Err(if real_path(&full).is_some() { private(path) } else { uncertain(path) });
+    /// Resolves a path that a tool uses besides the one it was called with.
+    pub(crate) fn resolve(&self, path: &Path) -> Option<FilePath> {
+        FilePath::resolve(path, &self.root).ok()
+    }
+
+    /// Refuses a path to the server's own files.
+    pub(crate) fn check(&self, path: &FilePath) -> Result<(), ErrorInfo> {
+        let full = self.root.join(&path.given);
+        if !self.private.holds(&full) {
+            return Ok(());
         }
-        Ok(if normal.as_os_str().is_empty() { PathBuf::from(".") } else { normal })
+        Err(if real_path(&full).is_some() { private(&path.given) } else { uncertain(&path.given) })
     }
 
-    pub(crate) fn folder(&self, path: &Path) -> Result<Dir, ErrorInfo> {
-        let folder =
-            self.dir.open_dir(path).map_err(|error| self.explain(&error, path, "folder"))?;
-        let metadata = folder.dir_metadata();
+    pub(crate) fn folder(&self, path: &FilePath) -> Result<Folder, ErrorInfo> {
+        let folder = self.folder.folder(&path.real);
+        let folder = folder.map_err(|error| self.explain(&error, path, "folder"))?;
+        let metadata = folder.metadata();
         let metadata = metadata.map_err(|error| self.explain(&error, path, "folder"))?;
-        if self.is_private(&metadata) { Err(private(path)) } else { Ok(folder) }
+        if self.is_private(&metadata) { Err(private(&path.given)) } else { Ok(folder) }
     }
 
-    /// Returns whether an open file is private. Checked after opening, so that swapping in a link has no
-    /// effect.
+    /// Returns whether an open file is private. Checked after opening, so that swapping it has no effect.
     fn is_private(&self, opened: &Metadata) -> bool {
         self.inodes.contains(&(opened.dev(), opened.ino()))
     }
 
-    pub(crate) fn is_file(&self, path: &Path) -> Result<bool, ErrorInfo> {
-        let metadata = self.dir.metadata(path);
-        metadata
-            .map(|it| it.is_file())
+    pub(crate) fn is_file(&self, path: &FilePath) -> Result<bool, ErrorInfo> {
+        let found = self.folder.file_type(&path.real);
+        found
+            .map(|it| it == FileType::RegularFile)
             .map_err(|error| self.explain(&error, path, "file or folder"))
     }
 
-    pub(crate) fn text(&self, path: &Path) -> Result<String, Unreadable> {
-        // Checked before opening, because opening a pipe blocks until it has a writer.
-        if !self.dir.metadata(path)?.is_file() {
+    pub(crate) fn text(&self, path: &FilePath) -> Result<String, Unreadable> {
+        let file = match self.folder.file(&path.real) {
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+                return Err(Unreadable::NotAFile);
+            }
+            file => file?,
+        };
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
             return Err(Unreadable::NotAFile);
         }
-        let file = self.dir.open(path)?;
-        if self.is_private(&file.metadata()?) {
+        if self.is_private(&metadata) {
             return Err(Unreadable::Private);
         }
         read_text(&file)
@@ -93,39 +136,32 @@ impl Workspace {
 
     /// Replaces the content of a file, creating it and its folders if they are missing. Returns whether the
     /// file is new.
-    pub(crate) fn write(&self, path: &Path, text: &str) -> Result<bool, ErrorInfo> {
-        let is_new = match self.dir.metadata(path) {
-            // As in reading, opening a pipe would block.
-            Ok(metadata) if !metadata.is_file() => {
-                let name = path.display();
+    pub(crate) fn write(&self, path: &FilePath, text: &str) -> Result<bool, ErrorInfo> {
+        let explain = |error: io::Error| self.explain(&error, path, "file");
+        let is_new = match self.folder.file_type(&path.real) {
+            Ok(FileType::RegularFile) => false,
+            Ok(FileType::Symlink) => return Err(changed(&path.given)),
+            Ok(_) => {
+                let name = path.given.display();
                 return Err(tool_error(format!("'{name}' is there already and is not a file.")));
             }
-            Ok(_) => false,
             Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-            Err(error) => return Err(self.explain(&error, path, "file")),
+            Err(error) => return Err(explain(error)),
         };
-        let file = self.open_to_write(path).map_err(|error| self.explain(&error, path, "file"))?;
-        let metadata = file.metadata().map_err(|error| self.explain(&error, path, "file"))?;
-        if self.is_private(&metadata) {
-            return Err(private(path));
+        let file = self.folder.file_to_write(&path.real).map_err(explain)?;
+        // The file may turn out to be private, so it is truncated only then.
+        if self.is_private(&file.metadata().map_err(explain)?) {
+            return Err(private(&path.given));
         }
-        replace(file, text).map_err(|error| self.explain(&error, path, "file")).map(|()| is_new)
-    }
-
-    /// Opens a file for writing and creates its folders. Does not truncate it, because it may turn out to be
-    /// private.
-    fn open_to_write(&self, path: &Path) -> io::Result<File> {
-        if let Some(parent) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
-            self.dir.create_dir_all(parent)?;
-        }
-        self.dir.open_with(path, OpenOptions::new().write(true).create(true).truncate(false))
+        replace(file, text).map_err(explain)?;
+        Ok(is_new)
     }
 
     /// Returns the error, for a model, of a file or folder that cannot be opened.
-    pub(crate) fn explain(&self, error: &io::Error, path: &Path, kind: &str) -> ErrorInfo {
-        let name = path.display();
+    pub(crate) fn explain(&self, error: &io::Error, path: &FilePath, kind: &str) -> ErrorInfo {
+        let name = path.given.display();
         match error.kind() {
-            _ if is_escape(error) => outside(path),
+            _ if is_link(error) => changed(&path.given),
             io::ErrorKind::NotFound => {
                 let hint = self.similar(path).map(|it| format!(" Did you mean '{it}'?"));
                 let hint = hint.unwrap_or_default();
@@ -138,27 +174,19 @@ impl Workspace {
         }
     }
 
-    /// Strips the root from an absolute path, as configured or as its real path.
-    fn strip_root(&self, path: &Path) -> Option<PathBuf> {
-        let real_root = self.root.canonicalize().ok();
-        let stripped = path.strip_prefix(&self.root).ok();
-        stripped.or_else(|| path.strip_prefix(real_root.as_ref()?).ok()).map(Path::to_owned)
-    }
-
     /// Returns the path of an entry in the same folder with a similar name.
-    fn similar(&self, path: &Path) -> Option<String> {
+    fn similar(&self, path: &FilePath) -> Option<String> {
         const MAX_ENTRIES: usize = 1000;
-        let wanted = path.file_name()?.to_str()?.to_lowercase();
-        let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
-        let folder = self.dir.open_dir(parent.unwrap_or(Path::new("."))).ok()?;
-        let names = folder.entries().ok()?.take(MAX_ENTRIES).flatten().map(|it| it.file_name());
-        let close = names.filter_map(|name| {
+        let wanted = path.given.file_name()?.to_str()?.to_lowercase();
+        let folder = self.folder.folder(path.real.parent()?).ok()?;
+        let names = folder.entries().ok()?.take(MAX_ENTRIES);
+        let close = names.filter_map(|(name, _)| {
             let name = name.into_string().ok()?;
             let distance = distance(&wanted, &name.to_lowercase());
             (distance <= wanted.chars().count() / 3).then_some((distance, name))
         });
         let (_, name) = close.min()?;
-        Some(parent.map_or(PathBuf::new(), Path::to_owned).join(name).display().to_string())
+        Some(path.given.with_file_name(name).display().to_string())
     }
 }
 
@@ -231,10 +259,12 @@ fn outside(path: &Path) -> ErrorInfo {
     ))
 }
 
-/// Returns whether cap-std refused a path that leaves the folder. Its refusal has no error number of the
-/// operating system, unlike a missing permission.
-fn is_escape(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none()
+/// Returns the refusal of a path in which a link was placed after the call was prepared.
+fn changed(path: &Path) -> ErrorInfo {
+    tool_error(format!(
+        "'{}' leads elsewhere than when the call was checked, so it was not opened. Try again.",
+        path.display()
+    ))
 }
 
 /// Returns the edit distance of two words (Levenshtein).

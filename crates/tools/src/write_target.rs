@@ -1,14 +1,12 @@
 //! The file that a call would overwrite, for its approval card.
 
 use std::io::ErrorKind;
-use std::path::Path;
 
-use serde_json::Value;
 use transcript::WriteTarget;
 
-use crate::PrivateFiles;
 use crate::policy::FileTool;
-use crate::workspace::{Workspace, normalize};
+use crate::workspace::{FilePath, Workspace, normalize};
+use crate::{ParsedCall, PrivateFiles};
 
 /// Tools that replace a whole file: ours, and those of programs.
 const WRITERS: [&str; 3] = ["write_file", "Write", "write"];
@@ -20,18 +18,13 @@ const MAX_SHOWN: u64 = 64 * 1024;
 ///
 /// The arguments of an edit already show the replaced text, so for an edit the file is returned only if it
 /// is not the one that the path names.
-pub fn write_target(
-    tool: &str,
-    arguments: &str,
-    workspace: &Path,
-    private: &PrivateFiles,
-) -> Option<WriteTarget> {
-    let arguments: Value = serde_json::from_str(arguments).ok()?;
+pub fn write_target(call: &ParsedCall, private: &PrivateFiles) -> Option<WriteTarget> {
+    let ParsedCall { tool, arguments, workspace, .. } = call;
     let file_tool = FileTool::find(tool, true).or_else(|| FileTool::find(tool, false))?;
-    let target = file_tool.target(&arguments, workspace)?;
+    let target = file_tool.target(call)?;
     let (whole, is_inside) = (workspace.join(&target), target.is_relative());
-    let is_writer = WRITERS.contains(&tool);
-    let given = workspace.join(file_tool.path(&arguments)?);
+    let is_writer = WRITERS.contains(&&**tool);
+    let given = workspace.join(file_tool.path(arguments)?);
     if private.holds(&whole) || !is_writer && normalize(&given) == whole {
         return None;
     }
@@ -42,7 +35,8 @@ pub fn write_target(
     };
     let is_shown = is_writer && is_inside && size.is_some_and(|it| it <= MAX_SHOWN);
     let folder = Workspace::open(workspace, private).ok().filter(|_| is_shown);
-    let text = folder.and_then(|it| it.text(&target).ok());
+    let path = FilePath { given: target.clone(), real: target };
+    let text = folder.and_then(|it| it.text(&path).ok());
     Some(WriteTarget { path: whole.display().to_string(), size, text })
 }
 
@@ -50,6 +44,7 @@ pub fn write_target(
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
+    use std::path::Path;
 
     use serde_json::json;
 
@@ -69,7 +64,7 @@ mod tests {
         symlink("loop", workspace.join("loop")).unwrap();
         let target = |tool: &str, key: &str, path: &str| {
             let arguments = json!({ key: workspace.join(path), "content": "" }).to_string();
-            write_target(tool, &arguments, &workspace, &PrivateFiles::default())
+            write_target(&ParsedCall::new(tool, &arguments, &workspace), &PrivateFiles::default())
         };
         let found = |path: &Path, size, text: Option<&str>| {
             let text = text.map(str::to_owned);

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures_util::FutureExt;
 use session::{Answer, Effect, History, Input, OfferedTools, RawLine, Refused, ReplyId};
 use store::{Grant, Unrecognized};
 use tokio::sync::watch;
 use tools::processes::{Mark, Processes};
 use tools::{Stopped, ToolContext, ToolEvent, ToolUpdate};
-use transcript::{CallId, Record, ResponseId, Seq, Summary};
+use transcript::{CallId, ErrorCode, ErrorInfo, Record, ResponseId, Seq, Summary};
 
 use super::{Driver, HistoryRequest, Preparing, Stop};
 use crate::driver::request::RunningRequest;
@@ -37,11 +38,13 @@ impl Driver {
             Effect::Launch { run, workspace, .. } => {
                 self.await_stopped_tools().await;
                 self.await_ending().await;
+                self.prepared.keep_only(&run);
                 let (notice, result) = self.launch(workspace).await;
                 return Ok(Some(Input::Launched { run, notice, result }));
             }
             Effect::ReadHistory { run, remembers, waits_for_tools } => {
                 self.await_stopped_tools().await;
+                self.prepared.keep_only(&run);
                 let request = HistoryRequest { run, remembers };
                 return Ok(self.prepare_history(request, waits_for_tools).await);
             }
@@ -58,8 +61,8 @@ impl Driver {
                     self.callers.reply(to, answer);
                 }
             }
-            Effect::RunTool { run, call_id, tool_name, arguments, workspace } => {
-                self.run_tool(run, call_id, tool_name, arguments, workspace);
+            Effect::RunTool { run, call_id, arguments } => {
+                self.run_tool(run, call_id, &arguments);
             }
             Effect::StopRun => {
                 self.request = None;
@@ -207,31 +210,36 @@ impl Driver {
         self.callers.reply(to, answer);
     }
 
-    fn run_tool(
-        &mut self,
-        run: ResponseId,
-        call_id: CallId,
-        tool_name: String,
-        arguments: String,
-        workspace: std::path::PathBuf,
-    ) {
+    /// Starts a tool. Only a call that was judged with these arguments runs.
+    fn run_tool(&mut self, run: ResponseId, call_id: CallId, arguments: &str) {
         let (stop, stopped) = watch::channel(false);
         let updates = self.tools.updates();
-        let context = ToolContext {
-            session_id: self.id.clone(),
-            response_id: run.clone(),
-            call_id: call_id.clone(),
-            peers: Arc::new(self.sessions.clone()),
-            workspace,
-            private: self.services.policy.private.clone(),
-            now: clock::now(),
-            stopped: Stopped(stopped),
-            updates: updates.clone(),
+        let id = call_id.clone();
+        let services = Arc::clone(&self.services);
+        let outcome = match self.prepared.take(&call_id, arguments) {
+            Some(call) => {
+                let context = ToolContext {
+                    session_id: self.id.clone(),
+                    response_id: run.clone(),
+                    call_id: call_id.clone(),
+                    peers: Arc::new(self.sessions.clone()),
+                    workspace: call.parsed().workspace().to_owned(),
+                    private: self.services.policy.private.clone(),
+                    now: clock::now(),
+                    stopped: Stopped(stopped),
+                    updates: updates.clone(),
+                };
+                async move { services.tools.run(&call, context).await }.boxed()
+            }
+            None => {
+                let message = "The call was not checked, so it did not run.";
+                let error = ErrorInfo::new(ErrorCode::ToolFailed, message);
+                std::future::ready(tools::failed(error)).boxed()
+            }
         };
-        let (services, id) = (Arc::clone(&self.services), call_id.clone());
         let task = tokio::spawn(async move {
-            let outcome = services.tools.run(&tool_name, &arguments, context).await;
-            let _ = updates.send(ToolUpdate { call_id: id, event: ToolEvent::Done(outcome) }).await;
+            let event = ToolEvent::Done(outcome.await);
+            let _ = updates.send(ToolUpdate { call_id: id, event }).await;
         });
         self.tools.add(run, call_id, stop, task);
     }
@@ -253,7 +261,7 @@ impl Driver {
     ) -> Option<Input> {
         let choice = self.services.agents.tool_choice(&self.session.summary().agent);
         let mcp = self.services.tools.mcp();
-        let ready = choice.and_then(|it| mcp.getting_ready(|server| it.takes_any_of(server)));
+        let ready = choice.and_then(|it| mcp.wait_until_ready(|server| it.takes_any_of(server)));
         match ready {
             Some(ready) if waits_for_tools => {
                 self.preparing = Some(Preparing { ready, request });

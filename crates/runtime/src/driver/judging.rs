@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use session::{Asker, Judged, ProposedCall, Ruling};
-use tools::policy::{self, Place, Proposed, Verdict};
-use tools::{without_advice, write_target};
+use tools::policy::{self, Request, Verdict};
+use tools::{ParsedCall, PreparedCall, without_advice, write_target};
 use transcript::{ErrorCode, ErrorInfo};
 
 use super::Driver;
@@ -13,10 +13,27 @@ use crate::sessions::Services;
 impl Driver {
     pub(super) async fn judge(&mut self, call: ProposedCall) -> Judged {
         let (services, agent) = (Arc::clone(&self.services), self.session.summary().agent.clone());
+        let known = self.prepared.get(&call.call_id, &call.arguments);
+        let is_new = known.is_none() && call.asker == Asker::Callboard;
         // Rules look at where links lead, which may wait for a disk.
-        let judged = tokio::task::spawn_blocking(move || judge(&services, &agent, &call)).await;
-        let mut judged =
-            judged.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
+        let work = move || {
+            let judged = match call.asker {
+                Asker::Callboard => {
+                    let prepared = known.unwrap_or_else(|| Arc::new(prepare(&services, &call)));
+                    (judge_own(&services, &agent, &prepared), Some(prepared))
+                }
+                Asker::Program { is_judged, has_form, .. } => {
+                    (judge_program(&services, &agent, &call, is_judged, has_form), None)
+                }
+            };
+            (call, judged)
+        };
+        let done = tokio::task::spawn_blocking(work).await;
+        let (call, (mut judged, prepared)) =
+            done.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
+        if let Some(prepared) = prepared.filter(|_| is_new) {
+            self.prepared.add(call, prepared);
+        }
         if let Some(covers) = judged.matching.clone() {
             // A grant that cannot be read is none.
             let granted = self.services.store.is_granted(&covers).await;
@@ -26,56 +43,77 @@ impl Driver {
     }
 }
 
-/// Judges a call without regard to grants.
-fn judge(services: &Services, agent: &str, call: &ProposedCall) -> Judged {
+fn prepare(services: &Services, call: &ProposedCall) -> PreparedCall {
+    services.tools.prepare(&call.tool_name, &call.arguments, &call.workspace)
+}
+
+/// Judges a call that Callboard would run, without regard to grants.
+fn judge_own(services: &Services, agent: &str, call: &PreparedCall) -> Judged {
     if let Some(ruling) = why_impossible(services, agent, call) {
-        return Judged {
-            ruling,
-            matching: None,
-            is_granted_always: false,
-            covers: None,
-            target: None,
-        };
+        let (matching, covers, target) = (None, None, None);
+        return Judged { ruling, matching, is_granted_always: false, covers, target };
     }
-    let approvals = &services.policy;
-    let search_path = services.agents.search_path(agent);
-    let place = Place { agent, workspace: &call.workspace, search_path };
-    let propose = |asker| Proposed::new(&call.tool_name, &call.arguments, place, asker);
-    let (asked, decided, has_form) = match call.asker {
-        Asker::Callboard => (policy::Asker::Us, policy::Asker::Us, false),
-        Asker::Program { is_judged, has_form, .. } => (
-            policy::Asker::Program { is_judged },
-            policy::Asker::Program { is_judged: false },
-            has_form,
-        ),
-    };
-    let proposed = propose(asked);
+    let request = request(services, agent, call.parsed(), policy::Asker::Callboard);
+    let ruling = ruling(services.policy.judge(&request));
+    let covers = services.policy.covers(&request);
+    let is_asked = ruling == Ruling::Ask;
+    let matching = covers.clone().filter(|_| is_asked);
+    let target = is_asked.then(|| write_target(call.parsed(), &services.policy.private)).flatten();
+    Judged { ruling, matching, is_granted_always: false, covers, target }
+}
+
+/// Judges a call that the agent's program would run, without regard to grants.
+fn judge_program(
+    services: &Services,
+    agent: &str,
+    call: &ProposedCall,
+    is_judged: bool,
+    has_form: bool,
+) -> Judged {
+    let parsed = &ParsedCall::new(&call.tool_name, &call.arguments, &call.workspace);
+    let private = &services.policy.private;
     // Only a person can fill in a form, and an answer is about that form alone.
-    let verdict = if has_form { Verdict::Ask } else { approvals.judge(&proposed) };
-    let ruling = match verdict {
+    if has_form {
+        let (ruling, target) = (Ruling::Ask, write_target(parsed, private));
+        return Judged { ruling, matching: None, is_granted_always: false, covers: None, target };
+    }
+    let request = |is_judged| {
+        let asker = policy::Asker::Program { is_judged };
+        request(services, agent, parsed, asker)
+    };
+    let asked = request(is_judged);
+    let ruling = ruling(services.policy.judge(&asked));
+    let is_asked = ruling == Ruling::Ask;
+    let matching = is_asked.then(|| services.policy.covers(&asked)).flatten();
+    let covers = services.policy.covers(&request(false));
+    let target = is_asked.then(|| write_target(parsed, private)).flatten();
+    Judged { ruling, matching, is_granted_always: false, covers, target }
+}
+
+fn request<'a>(
+    services: &'a Services,
+    agent: &'a str,
+    call: &'a ParsedCall,
+    asker: policy::Asker,
+) -> Request<'a> {
+    Request { call, agent, search_path: services.agents.search_path(agent), asker }
+}
+
+fn ruling(verdict: Verdict) -> Ruling {
+    match verdict {
         Verdict::Allow => Ruling::Allow,
         Verdict::Ask => Ruling::Ask,
         Verdict::Deny => Ruling::Deny,
-    };
-    let is_asked = ruling == Ruling::Ask;
-    let matching = (is_asked && !has_form).then(|| approvals.covers(&proposed)).flatten();
-    let covers = (!has_form).then(|| approvals.covers(&propose(decided))).flatten();
-    let target = is_asked.then(|| {
-        write_target(&call.tool_name, &call.arguments, &call.workspace, &approvals.private)
-    });
-    Judged { ruling, matching, is_granted_always: false, covers, target: target.flatten() }
+    }
 }
 
-/// Returns why one of our own tools could not run even if the call were approved.
-fn why_impossible(services: &Services, agent: &str, call: &ProposedCall) -> Option<Ruling> {
-    let tool = &call.tool_name;
-    if call.asker != Asker::Callboard {
-        return None;
-    }
+/// Returns why a call could not run even if it were approved.
+fn why_impossible(services: &Services, agent: &str, call: &PreparedCall) -> Option<Ruling> {
+    let tool = call.parsed().tool();
     // A model may name tools that it was not offered.
     let may_use = services.agents.tool_choice(agent).is_none_or(|it| it.takes(tool));
     let error = if may_use {
-        services.tools.why_impossible(tool, &call.arguments)?
+        services.tools.why_impossible(call)?
     } else {
         let message = format!("There is no tool '{tool}' for you. Use those you were given.");
         ErrorInfo::new(ErrorCode::ToolNotFound, message)

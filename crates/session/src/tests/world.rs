@@ -47,6 +47,8 @@ pub(super) struct World {
     pub(super) decisions: Vec<ReplyId>,
     /// Callers that no longer wait.
     gone: BTreeSet<ReplyId>,
+    /// Calls that were judged, with their arguments, since the session was opened.
+    judged: BTreeSet<(CallId, String)>,
     /// Calls whose tools have been started, and how often.
     pub(super) started: HashMap<CallId, usize>,
     /// Tools at work.
@@ -94,6 +96,7 @@ impl World {
             commands: 0,
             decisions: Vec::new(),
             gone: BTreeSet::new(),
+            judged: BTreeSet::new(),
             started: HashMap::new(),
             running: Vec::new(),
             written: Vec::new(),
@@ -269,12 +272,17 @@ impl World {
                         self.log.push(record);
                     }
                 }
-                Effect::Judge { query, .. } => self.owed.push_back(Owed::Judged(query)),
+                Effect::Judge { query, call } => {
+                    self.judged.insert((call.call_id, call.arguments));
+                    self.owed.push_back(Owed::Judged(query));
+                }
                 Effect::Find { query, lookup } => self.owed.push_back(Owed::Found(query, lookup)),
                 Effect::TakeStderr { query } => self.owed.push_back(Owed::Stderr(query)),
                 Effect::Launch { run, .. } => self.owed.push_back(Owed::Launched(run)),
                 Effect::ReadHistory { run, .. } => self.owed.push_back(Owed::History(run)),
-                Effect::RunTool { run, call_id, .. } => self.start_tool(run, call_id),
+                Effect::RunTool { run, call_id, arguments } => {
+                    self.start_tool(run, call_id, arguments);
+                }
                 Effect::StopTool(call_id) => {
                     assert!(self.running.iter().any(|it| it.1 == call_id), "{call_id} runs");
                     self.running.retain(|it| it.1 != call_id);
@@ -302,7 +310,9 @@ impl World {
         true
     }
 
-    fn start_tool(&mut self, run: ResponseId, call_id: CallId) {
+    fn start_tool(&mut self, run: ResponseId, call_id: CallId, arguments: String) {
+        let is_judged = self.judged.contains(&(call_id.clone(), arguments));
+        assert!(is_judged, "{call_id} runs with the arguments that were judged");
         let open = self.runs().into_iter().find(|it| it.id == run);
         let open = open.filter(RunMessage::is_open);
         let call = open.as_ref().and_then(|it| it.call(&call_id));
@@ -332,6 +342,7 @@ impl World {
     }
 
     fn reopen(&mut self, ending: &Ending) {
+        self.judged.clear();
         self.owed.clear();
         self.running.clear();
         self.has_program = false;

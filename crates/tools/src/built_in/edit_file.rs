@@ -6,7 +6,7 @@ use transcript::ErrorInfo;
 
 use super::read_file::explain;
 use super::{Arguments, Tool, Work};
-use crate::workspace::{Workspace, display};
+use crate::workspace::{FilePath, Workspace, display};
 use crate::{ToolContext, tool_error};
 
 pub(super) const TOOL: Tool = Tool {
@@ -16,13 +16,11 @@ pub(super) const TOOL: Tool = Tool {
                   true.",
     parameters,
     may_repeat: false,
-    work: Work::Blocking(run),
+    work: Work::InWorkspace(run),
 };
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct EditFile {
-    path: String,
     old_string: String,
     new_string: String,
     #[serde(default)]
@@ -43,16 +41,19 @@ fn parameters() -> Value {
     })
 }
 
-fn run(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo> {
-    let EditFile { path, old_string, new_string, replace_all } = arguments.parse()?;
+fn run(
+    arguments: &Arguments,
+    _: &ToolContext,
+    workspace: &Workspace,
+    path: &FilePath,
+) -> Result<Value, ErrorInfo> {
+    let EditFile { old_string, new_string, replace_all } = arguments.parse()?;
     if old_string == new_string {
         return Err(arguments.invalid("old_string and new_string are the same"));
     }
-    let workspace = Workspace::open(&context.workspace, &context.private)?;
-    let path = workspace.relative(&path)?;
-    let text = workspace.text(&path).map_err(|why| explain(&workspace, &path, &why))?;
+    let text = workspace.text(path).map_err(|why| explain(workspace, path, &why))?;
     let found = text.matches(&old_string).count();
-    let name = display(&path);
+    let name = display(&path.given);
     match found {
         0 => Err(tool_error(format!(
             "old_string does not stand in '{name}'. Read the file and give it exactly, with its \
@@ -63,7 +64,7 @@ fn run(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo>
              replace_all."
         ))),
         _ => {
-            workspace.write(&path, &text.replace(&old_string, &new_string))?;
+            workspace.write(path, &text.replace(&old_string, &new_string))?;
             Ok(json!({"path": name, "replacements": found}))
         }
     }

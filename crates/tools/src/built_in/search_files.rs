@@ -6,17 +6,18 @@
 mod ignored;
 mod lines;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use ignore::gitignore::Gitignore;
+use rustix::fs::FileType;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use transcript::ErrorInfo;
 
 use super::{Arguments, Tool, Work};
 use crate::ToolContext;
-use crate::workspace::{Workspace, display};
+use crate::workspace::{FilePath, Workspace, display};
 use ignored::{Ignored, globs};
 use lines::{Case, Lines};
 
@@ -27,7 +28,7 @@ pub(super) const TOOL: Tool = Tool {
                   unless path leads there.",
     parameters,
     may_repeat: false,
-    work: Work::Blocking(run),
+    work: Work::InWorkspace(run),
 };
 
 const DEFAULT_RESULTS: usize = 200;
@@ -37,10 +38,8 @@ const MAX_COUNT: usize = 10_000;
 const SKIPPED_FOLDERS: &[&str] = &["target", "node_modules"];
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct SearchFiles {
     query: String,
-    path: Option<String>,
     #[serde(default)]
     include: Vec<String>,
     #[serde(default)]
@@ -75,7 +74,12 @@ fn parameters() -> Value {
     })
 }
 
-fn run(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo> {
+fn run(
+    arguments: &Arguments,
+    context: &ToolContext,
+    workspace: &Workspace,
+    path: &FilePath,
+) -> Result<Value, ErrorInfo> {
     let wanted: SearchFiles = arguments.parse()?;
     let read_globs = |list: &[String], name: &str| {
         globs(list).map_err(|why| arguments.invalid(format!("{name}: {why}")))
@@ -88,18 +92,18 @@ fn run(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo>
             .transpose()?,
         exclude: read_globs(&wanted.exclude, "exclude")?,
         max_results: wanted.max_results.unwrap_or(DEFAULT_RESULTS),
-        workspace: Workspace::open(&context.workspace, &context.private)?,
+        workspace,
+        context,
         matches: Vec::new(),
         total: 0,
         files: 0,
     };
-    let path = search.workspace.relative(wanted.path.as_deref().unwrap_or("."))?;
-    if search.workspace.is_file(&path)? {
-        search.file(&path);
+    if workspace.is_file(path)? {
+        search.file(path);
     } else {
         // Errors are reported only for the start of the search.
-        search.workspace.folder(&path)?;
-        search.folders(path, context)?;
+        workspace.folder(path)?;
+        search.folders(path.clone())?;
     }
     Ok(json!({
         "query": wanted.query,
@@ -109,38 +113,39 @@ fn run(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo>
     }))
 }
 
-struct Search {
+struct Search<'a> {
     lines: Lines,
     /// Patterns of files to search; `None` for all files.
     include: Option<Gitignore>,
     exclude: Gitignore,
     max_results: usize,
-    workspace: Workspace,
+    workspace: &'a Workspace,
+    context: &'a ToolContext,
     matches: Vec<Value>,
     total: usize,
     files: usize,
 }
 
-impl Search {
+impl Search<'_> {
     /// Searches folders. They are kept as paths, not as handles, because there may be more than a process
     /// can open.
-    fn folders(&mut self, start: PathBuf, context: &ToolContext) -> Result<(), ErrorInfo> {
-        let ignored = Ignored::above(&self.workspace, &start);
+    fn folders(&mut self, start: FilePath) -> Result<(), ErrorInfo> {
+        let ignored = Ignored::above(self.workspace, &start);
         let mut waiting = vec![(start, ignored)];
         while let Some((folder, above)) = waiting.pop() {
-            context.check_stopped()?;
-            let ignored = Ignored::within(&self.workspace, &folder, above);
-            let (files, folders) = contents(&self.workspace, &folder);
+            self.context.check_stopped()?;
+            let ignored = Ignored::within(self.workspace, &folder, above);
+            let (files, folders) = contents(self.workspace, &folder);
             for file in files {
-                context.check_stopped()?;
+                self.context.check_stopped()?;
                 if self.total >= MAX_COUNT {
                     return Ok(());
                 }
-                if self.takes(&file, &ignored) {
+                if self.takes(&file.given, &ignored) {
                     self.file(&file);
                 }
             }
-            let folders = folders.into_iter().filter(|it| self.enters(it, &ignored));
+            let folders = folders.into_iter().filter(|it| self.enters(&it.given, &ignored));
             // The last in the list is searched next.
             waiting.extend(folders.rev().map(|it| (it, Some(Rc::clone(&ignored)))));
         }
@@ -160,14 +165,14 @@ impl Search {
             && !self.exclude.matched(folder, true).is_ignore()
     }
 
-    fn file(&mut self, path: &Path) {
+    fn file(&mut self, path: &FilePath) {
         let Ok(text) = self.workspace.text(path) else { return };
         self.files += 1;
         let Self { lines, matches, total, max_results, .. } = self;
         lines.find(&text, |found| {
             *total += 1;
             if matches.len() < *max_results {
-                matches.push(found.describe(&display(path)));
+                matches.push(found.describe(&display(&path.given)));
             }
             *total < MAX_COUNT
         });
@@ -175,21 +180,17 @@ impl Search {
 }
 
 /// Returns the files and folders in a folder by name; none if it cannot be read.
-fn contents(workspace: &Workspace, folder: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
+fn contents(workspace: &Workspace, folder: &FilePath) -> (Vec<FilePath>, Vec<FilePath>) {
     let (mut files, mut folders) = (Vec::new(), Vec::new());
-    let entries = workspace
-        .folder(folder)
-        .and_then(|it| it.entries().map_err(|error| workspace.explain(&error, folder, "folder")));
-    for entry in entries.into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let path = if folder == Path::new(".") { PathBuf::from(&name) } else { folder.join(&name) };
-        match entry.file_type() {
-            Ok(kind) if kind.is_file() => files.push(path),
-            Ok(kind) if kind.is_dir() => folders.push(path),
+    let Ok(opened) = workspace.folder(folder) else { return (files, folders) };
+    for (name, kind) in opened.entries().into_iter().flatten() {
+        match kind {
+            FileType::RegularFile => files.push(folder.join(name)),
+            FileType::Directory => folders.push(folder.join(name)),
             _ => (),
         }
     }
-    files.sort();
-    folders.sort();
+    files.sort_by(|a, b| a.given.cmp(&b.given));
+    folders.sort_by(|a, b| a.given.cmp(&b.given));
     (files, folders)
 }

@@ -6,7 +6,7 @@ use transcript::ErrorInfo;
 
 use super::{Arguments, Tool, Work};
 use crate::ToolContext;
-use crate::workspace::{Workspace, display};
+use crate::workspace::{FilePath, Workspace, display};
 
 pub(super) const TOOL: Tool = Tool {
     name: "write_file",
@@ -14,13 +14,11 @@ pub(super) const TOOL: Tool = Tool {
                   missing are made. To change a part of a file use edit_file.",
     parameters,
     may_repeat: false,
-    work: Work::Blocking(run),
+    work: Work::InWorkspace(run),
 };
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct WriteFile {
-    path: String,
     text: String,
 }
 
@@ -36,10 +34,13 @@ fn parameters() -> Value {
     })
 }
 
-fn run(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo> {
-    let WriteFile { path, text } = arguments.parse()?;
-    let workspace = Workspace::open(&context.workspace, &context.private)?;
-    let path = workspace.relative(&path)?;
-    let is_new = workspace.write(&path, &text)?;
-    Ok(json!({"path": display(&path), "bytes": text.len(), "created": is_new}))
+fn run(
+    arguments: &Arguments,
+    _: &ToolContext,
+    workspace: &Workspace,
+    path: &FilePath,
+) -> Result<Value, ErrorInfo> {
+    let WriteFile { text } = arguments.parse()?;
+    let is_new = workspace.write(path, &text)?;
+    Ok(json!({"path": display(&path.given), "bytes": text.len(), "created": is_new}))
 }

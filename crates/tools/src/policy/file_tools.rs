@@ -5,8 +5,8 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::Value;
 
 use super::command::is_plain_character;
+use crate::ParsedCall;
 use crate::paths::real_path;
-use crate::workspace::normalize;
 
 /// A tool that writes files.
 #[derive(Debug)]
@@ -68,17 +68,13 @@ impl FileTool {
 
     /// Returns the file that a call writes, following links: relative to the workspace, or absolute if it
     /// lies elsewhere. `None` if the file is not certain.
-    pub fn target(&self, arguments: &Value, workspace: &Path) -> Option<PathBuf> {
-        let path = self.path(arguments)?;
-        let patch = || arguments.get("patch").and_then(Value::as_str);
-        let root = real_path(workspace)?;
+    pub fn target(&self, call: &ParsedCall) -> Option<PathBuf> {
+        let path = self.path(&call.arguments)?;
+        let patch = || call.arguments.get("patch").and_then(Value::as_str);
+        let root = real_path(&call.workspace)?;
         let real = match self.kind {
             // The tool refuses paths outside the workspace.
-            Kind::Ours => {
-                let path = normalize(Path::new(path));
-                let inside = path.strip_prefix(workspace).unwrap_or(&path);
-                real_path(&root.join(inside)).filter(|it| it.starts_with(&root))?
-            }
+            Kind::Ours => return call.path.as_ref().ok().map(|it| it.real.clone()),
             _ if !is_unambiguous(path) => return None,
             Kind::Claude if !Path::new(path).is_absolute() => return None,
             Kind::Codex if !patches_only(path, patch()?) => return None,
@@ -88,12 +84,12 @@ impl FileTool {
     }
 
     /// Returns the folder of [`Self::target`]. `None` also if an argument is not known.
-    pub(super) fn folder(&self, arguments: &Value, workspace: &Path) -> Option<String> {
+    pub(super) fn folder(&self, call: &ParsedCall) -> Option<String> {
         let is_known = |name: &String| name == self.path || self.others.contains(&&**name);
-        if !arguments.as_object()?.keys().all(is_known) {
+        if !call.arguments.as_object()?.keys().all(is_known) {
             return None;
         }
-        let target = self.target(arguments, workspace)?;
+        let target = self.target(call)?;
         let folder = target.parent()?;
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         folder.to_str().map(str::to_owned)
@@ -113,14 +109,4 @@ fn patches_only(path: &str, patch: &str) -> bool {
     const NONE: &str = "/dev/null";
     let heads = [(path, path), (NONE, path), (path, NONE)];
     heads.iter().any(|(old, new)| patch.starts_with(&format!("--- {old}\n+++ {new}\n")))
-}
-
-/// Returns the path relative to the workspace that rules are matched against: normalised lexically, then
-/// resolved through links. A path that leads out stays as it is, for the tool to refuse.
-pub(super) fn subject_path(path: &str, workspace: &Path) -> String {
-    let path: PathBuf = normalize(Path::new(path));
-    let root = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
-    let real = real_path(&root.join(&path));
-    let inside = real.as_ref().and_then(|it| it.strip_prefix(&root).ok());
-    inside.unwrap_or(&path).display().to_string()
 }

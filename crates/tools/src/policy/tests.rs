@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::file_tools::subject_path;
 use super::*;
+use crate::ParsedCall;
 
 fn policy(rules: &[(&str, Rule)]) -> Policy {
     let rules = rules.iter().map(|(name, rule)| {
@@ -30,9 +30,35 @@ fn judge(policy: &Policy, tool: &str, arguments: &Value) -> Verdict {
     judge_in(policy, tool, arguments, Path::new("/nowhere/workspace"))
 }
 
+/// The agent and the workspace of a call.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    agent: &'a str,
+    workspace: &'a Path,
+}
+
+/// A call with what the policy is told about it.
+struct Proposal<'a> {
+    call: ParsedCall,
+    agent: &'a str,
+    asker: Asker,
+}
+
+impl<'a> Proposal<'a> {
+    fn new(tool: &str, arguments: &str, place: Place<'a>, asker: Asker) -> Self {
+        let call = ParsedCall::new(tool, arguments, place.workspace);
+        Self { call, agent: place.agent, asker }
+    }
+
+    fn request(&self) -> Request<'_> {
+        let Self { call, agent, asker } = self;
+        Request { call, agent, search_path: None, asker: *asker }
+    }
+}
+
 fn judge_in(policy: &Policy, tool: &str, arguments: &Value, workspace: &Path) -> Verdict {
-    let place = Place { agent: "demo", workspace, search_path: None };
-    policy.judge(&Proposed::new(tool, &arguments.to_string(), place, Asker::Us))
+    let place = Place { agent: "demo", workspace };
+    policy.judge(&Proposal::new(tool, &arguments.to_string(), place, Asker::Callboard).request())
 }
 
 fn shell(policy: &Policy, command: &str) -> Verdict {
@@ -231,6 +257,10 @@ fn a_path_is_judged_by_its_target() {
     let alias = workspace.with_file_name("alias");
     std::os::unix::fs::symlink(&workspace, &alias).unwrap();
     let inside = |path: &str| workspace.join(path).display().to_string();
+    let subject = |path: &str, root: &Path| {
+        let arguments = json!({ "path": path }).to_string();
+        ParsedCall::new("read_file", &arguments, root).subject_path()
+    };
     for (path, expected) in [
         ("notes/a", "notes/a"),
         ("./notes//a", "notes/a"),
@@ -253,10 +283,10 @@ fn a_path_is_judged_by_its_target() {
         ("/etc/passwd", "/etc/passwd"),
     ] {
         for root in [&workspace, &alias] {
-            assert_eq!(subject_path(path, root), expected, "{path}");
+            assert_eq!(subject(path, root), expected, "{path}");
         }
     }
-    assert_eq!(subject_path(&alias.join("notes/a").display().to_string(), &alias), "notes/a");
+    assert_eq!(subject(&alias.join("notes/a").display().to_string(), &alias), "notes/a");
 }
 
 #[test]
@@ -328,6 +358,6 @@ fn the_most_specific_rule_for_a_tool_counts() {
 
 /// Judges a call that a program runs and has not judged itself.
 fn judge_program(policy: &Policy, tool: &str, arguments: &Value, workspace: &Path) -> Verdict {
-    let place = Place { agent: "p", workspace, search_path: None };
-    policy.judge(&Proposed::new(tool, &arguments.to_string(), place, grants::PROGRAM))
+    let place = Place { agent: "p", workspace };
+    policy.judge(&Proposal::new(tool, &arguments.to_string(), place, grants::PROGRAM).request())
 }

@@ -118,7 +118,8 @@ impl Bench {
     }
 
     pub(super) async fn run(&self, tool: &str, arguments: &str) -> ToolOutcome {
-        self.tools.run(tool, arguments, self.context.clone()).await
+        let call = self.tools.prepare(tool, arguments, &self.context.workspace);
+        self.tools.run(&call, self.context.clone()).await
     }
 
     pub(super) async fn ok(&self, tool: &str, arguments: &str) -> Value {

@@ -1,12 +1,11 @@
 //! Attempts to escape from the workspace, which fail, and links inside it, which work.
 
 use std::collections::HashSet;
-use std::path::Path;
 
 use serde_json::json;
 
 use super::bench::Bench;
-use crate::workspace::Workspace;
+use crate::workspace::{FilePath, Workspace};
 
 /// Paths that lead to the secret next to the workspace, or to its folder.
 fn bench_with_escapes() -> (Bench, Vec<String>) {
@@ -77,12 +76,41 @@ fn swapping_in_a_link_is_no_escape() {
     let bench = Bench::with(&[("real/secret.txt", "harmless")]);
     bench.link("way_out", bench.outside());
     let workspace = Workspace::open(&bench.context.workspace, &bench.context.private).unwrap();
+    let path = FilePath { given: "x/secret.txt".into(), real: "x/secret.txt".into() };
     let mut texts = HashSet::new();
     bench.while_swapping("x", ["real", "way_out"], || {
-        let read = || workspace.text(Path::new("x/secret.txt")).ok();
+        let read = || workspace.text(&path).ok();
         texts.extend((0..5_000).filter_map(|_| read()));
     });
     assert!(texts.iter().all(|it| it == "harmless"), "{texts:?}");
+}
+
+/// A person approves a call because of the file that it names. Swapping the link afterwards changes nothing, and
+/// swapping the file for a link is an error.
+#[tokio::test]
+async fn a_prepared_call_opens_what_was_judged() {
+    let bench = Bench::with(&[("a.txt", "a"), ("b.txt", "b"), ("folder/x", "x"), ("other/x", "y")]);
+    bench.link("link", "a.txt");
+    let prepare = |tool: &str, arguments: serde_json::Value| {
+        bench.tools.prepare(tool, &arguments.to_string(), &bench.context.workspace)
+    };
+    let bench = &bench;
+    let run = |call| async move { bench.tools.run(&call, bench.context.clone()).await };
+    let write = prepare("write_file", json!({"path": "link", "text": "new"}));
+    let read = prepare("read_file", json!({"path": "folder/x"}));
+    let list = prepare("list_files", json!({"path": "folder"}));
+    let search = prepare("search_files", json!({"path": "folder", "query": "."}));
+    std::fs::remove_file(bench.path("link")).unwrap();
+    bench.link("link", "b.txt");
+    std::fs::rename(bench.path("folder"), bench.path("moved")).unwrap();
+    bench.link("folder", "other");
+    assert!(run(write).await.ok);
+    assert_eq!(std::fs::read_to_string(bench.path("a.txt")).unwrap(), "new");
+    assert_eq!(std::fs::read_to_string(bench.path("b.txt")).unwrap(), "b");
+    for call in [read, list, search] {
+        let message = run(call).await.error.unwrap().message;
+        assert!(message.contains("leads elsewhere than when the call was checked"), "{message}");
+    }
 }
 
 #[tokio::test]

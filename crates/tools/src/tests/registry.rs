@@ -72,7 +72,8 @@ async fn a_panic_becomes_an_outcome() {
     };
     let tools = Tools::with(&[BROKEN], ToolSettings::for_tests(), McpServers::default());
     let bench = Bench::new();
-    let outcome = tools.run("broken", "{}", bench.context.clone()).await;
+    let call = tools.prepare("broken", "{}", &bench.context.workspace);
+    let outcome = tools.run(&call, bench.context.clone()).await;
     let error = outcome.error.unwrap();
     assert!(!outcome.ok);
     assert_eq!(error.code, ErrorCode::ToolFailed);

@@ -98,7 +98,8 @@ async fn stop(command: &str) {
     let mut bench = Bench::new();
     let arguments = bench.command(command);
     let (tools, context) = (Tools::built_in(ToolSettings::for_tests()), bench.context.clone());
-    let running = tokio::spawn(async move { tools.run("shell", &arguments, context).await });
+    let call = tools.prepare("shell", &arguments, &context.workspace);
+    let running = tokio::spawn(async move { tools.run(&call, context).await });
     bench.news.recv().await.unwrap();
     assert!(bench.survivors() > 0, "the command runs");
     bench.stop.send(true).unwrap();
@@ -124,7 +125,8 @@ async fn the_time_limit_ends_all_processes() {
     let mut settings = ToolSettings::for_tests();
     settings.time_limit = Duration::from_millis(200);
     let tools = Tools::built_in(settings);
-    let outcome = tools.run("shell", &bench.command("sleep 600"), bench.context.clone()).await;
+    let call = tools.prepare("shell", &bench.command("sleep 600"), &bench.context.workspace);
+    let outcome = tools.run(&call, bench.context.clone()).await;
     assert_eq!(outcome.error.unwrap().code, ErrorCode::ToolTimeout);
     assert_eq!(bench.survivors(), 0);
 }
@@ -135,7 +137,8 @@ async fn endless_output_is_stopped() {
     let (tools, context) = (Tools::built_in(ToolSettings::for_tests()), bench.context.clone());
     let arguments =
         bench.command("trap '' PIPE; while :; do head -c 100000 /dev/zero | tr '\\0' x; done");
-    let running = tokio::spawn(async move { tools.run("shell", &arguments, context).await });
+    let call = tools.prepare("shell", &arguments, &context.workspace);
+    let running = tokio::spawn(async move { tools.run(&call, context).await });
     let reading = async {
         let mut bytes = 0;
         while bytes <= 16 << 20 {

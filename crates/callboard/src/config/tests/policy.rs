@@ -1,13 +1,15 @@
 //! `[approvals]` and what commands see of the environment.
 
 use serde_json::{Value, json};
-use tools::policy::{Asker, Place, Proposed, Verdict};
+use tools::ParsedCall;
+use tools::policy::{Asker, Request, Verdict};
 
 use super::*;
 
 fn judge(config: &Config, tool: &str, arguments: &Value) -> Verdict {
-    let place = Place { agent: "demo", workspace: Path::new("/nowhere"), search_path: None };
-    config.approvals.judge(&Proposed::new(tool, &arguments.to_string(), place, Asker::Us))
+    let call = &ParsedCall::new(tool, &arguments.to_string(), Path::new("/nowhere"));
+    let asker = Asker::Callboard;
+    config.approvals.judge(&Request { call, agent: "demo", search_path: None, asker })
 }
 
 #[test]

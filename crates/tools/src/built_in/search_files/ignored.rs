@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use crate::workspace::Workspace;
+use crate::workspace::{FilePath, Workspace};
 
 /// The rules of a folder and of the folders above it.
 pub(super) struct Ignored {
@@ -18,21 +18,24 @@ const FILES: [&str; 2] = [".gitignore", ".ignore"];
 
 impl Ignored {
     /// Returns the rules of the folders above this one.
-    pub(super) fn above(workspace: &Workspace, folder: &Path) -> Option<Rc<Self>> {
-        if folder == Path::new(".") {
+    pub(super) fn above(workspace: &Workspace, folder: &FilePath) -> Option<Rc<Self>> {
+        if folder.given == Path::new(".") {
             return None;
         }
-        let mut folders: Vec<&Path> = folder.ancestors().skip(1).collect();
+        let mut folders: Vec<&Path> = folder.given.ancestors().skip(1).collect();
         folders.reverse();
-        folders.into_iter().fold(None, |above, it| Some(Self::within(workspace, it, above)))
+        folders.into_iter().fold(None, |above, it| match workspace.resolve(it) {
+            Some(folder) => Some(Self::within(workspace, &folder, above)),
+            None => above,
+        })
     }
 
     pub(super) fn within(
         workspace: &Workspace,
-        folder: &Path,
+        folder: &FilePath,
         above: Option<Rc<Self>>,
     ) -> Rc<Self> {
-        let mut builder = GitignoreBuilder::new(folder);
+        let mut builder = GitignoreBuilder::new(&folder.given);
         for name in FILES {
             let text = workspace.text(&folder.join(name)).unwrap_or_default();
             for line in text.lines() {

@@ -2,17 +2,18 @@
 
 use std::collections::HashMap;
 
-use super::super::proposed::quoted;
+use super::super::request::quoted;
 use super::*;
 
 fn covers_of(tool: &str, arguments: &Value, place: Place<'_>, asker: Asker) -> Option<GrantScope> {
-    let text = policy(&[]).covers(&Proposed::new(tool, &arguments.to_string(), place, asker))?;
+    let text =
+        policy(&[]).covers(&Proposal::new(tool, &arguments.to_string(), place, asker).request())?;
     Some(GrantScope::parse(&text).unwrap())
 }
 
 fn granted_calls(tool: &str, arguments: &Value) -> Option<Value> {
-    let place = Place { agent: "demo", workspace: Path::new("/w"), search_path: None };
-    let covers = covers_of(tool, arguments, place, Asker::Us)?;
+    let place = Place { agent: "demo", workspace: Path::new("/w") };
+    let covers = covers_of(tool, arguments, place, Asker::Callboard)?;
     assert_eq!((&*covers.agent, &*covers.workspace, &*covers.tool), ("demo", "/w", tool));
     Some(serde_json::to_value(covers.calls).unwrap())
 }
@@ -20,8 +21,7 @@ fn granted_calls(tool: &str, arguments: &Value) -> Option<Value> {
 pub(super) const PROGRAM: Asker = Asker::Program { is_judged: false };
 
 fn granted_calls_for_program(tool: &str, arguments: &Value, workspace: &Path) -> Option<Value> {
-    let covers =
-        covers_of(tool, arguments, Place { agent: "p", workspace, search_path: None }, PROGRAM)?;
+    let covers = covers_of(tool, arguments, Place { agent: "p", workspace }, PROGRAM)?;
     Some(serde_json::to_value(covers.calls).unwrap())
 }
 
@@ -125,9 +125,10 @@ fn different_calls_never_share_a_text() {
         for workspace in ["/w", "/w/x"] {
             for tool in ["Bash", "shell"] {
                 for call in &calls {
-                    let place = Place { agent, workspace: Path::new(workspace), search_path: None };
-                    let call = Proposed::new(tool, &call.to_string(), place, PROGRAM);
-                    let this = format!("{agent} {workspace} {tool} {}", call.arguments);
+                    let place = Place { agent, workspace: Path::new(workspace) };
+                    let call = Proposal::new(tool, &call.to_string(), place, PROGRAM);
+                    let call = call.request();
+                    let this = format!("{agent} {workspace} {tool} {}", call.arguments());
                     let text = policy(&[]).covers(&call).unwrap();
                     // A folder that is not a string counts as its JSON text.
                     let is_same_folder = this.contains("cwd") || this.contains("workdir");
@@ -227,13 +228,14 @@ fn a_command_in_another_folder_is_another_command() {
 /// A program that allows harmless calls by itself has a reason to ask.
 #[test]
 fn calls_judged_by_a_program_need_a_rule_or_approval() {
-    let place = Place { agent: "p", workspace: Path::new("/nowhere/workspace"), search_path: None };
+    let place = Place { agent: "p", workspace: Path::new("/nowhere/workspace") };
     let rule = Rule { allow: patterns(&["cat *"]), ..Rule::default() };
     for (policy, expected) in
         [(policy(&[]), Verdict::Ask), (policy(&[("shell", rule)]), Verdict::Allow)]
     {
         let asker = Asker::Program { is_judged: true };
-        let call = Proposed::new("shell", r#"{"command":"cat a"}"#, place, asker);
+        let call = Proposal::new("shell", r#"{"command":"cat a"}"#, place, asker);
+        let call = call.request();
         assert_eq!(policy.judge(&call), expected);
     }
 }
@@ -316,9 +318,10 @@ fn private_files_need_an_approval_each_time() {
         it.private = PrivateFiles::new(&data, Some(&home));
     }
     let call = |command: &str, folder: &Path| {
-        let place = Place { agent: "demo", workspace: folder, search_path: None };
+        let place = Place { agent: "demo", workspace: folder };
         let arguments = json!({ "command": command });
-        let shell = Proposed::new("shell", &arguments.to_string(), place, Asker::Us);
+        let shell = Proposal::new("shell", &arguments.to_string(), place, Asker::Callboard);
+        let shell = shell.request();
         (plain.judge(&shell), ruled.judge(&shell), plain.covers(&shell).is_some())
     };
     for command in ["cat hard", "cat ../data/callboard/server.json", "make ~/data/callboard"] {
@@ -330,8 +333,9 @@ fn private_files_need_an_approval_each_time() {
     assert_eq!(call("cat a", &home), (Verdict::Allow, Verdict::Allow, true), "does not reach them");
     assert_eq!(call("cat data/callboard/x", &home), (Verdict::Ask, Verdict::Ask, false));
     let tool = |name: &str, arguments: Value, folder: &Path| {
-        let place = Place { agent: "demo", workspace: folder, search_path: None };
-        let call = Proposed::new(name, &arguments.to_string(), place, PROGRAM);
+        let place = Place { agent: "demo", workspace: folder };
+        let call = Proposal::new(name, &arguments.to_string(), place, PROGRAM);
+        let call = call.request();
         plain.covers(&call).is_some()
     };
     let (inside, elsewhere) = (data.join("x"), home.join("a"));
@@ -353,9 +357,9 @@ fn pi_needs_an_approval_to_read_near_private_files() {
     let mut policy = policy(&[]);
     policy.private = PrivateFiles::new(&data, Some(&home));
     let judge = |tool: &str, arguments: Value, workspace: &Path| {
-        let place = Place { agent: "pi", workspace, search_path: None };
+        let place = Place { agent: "pi", workspace };
         let asker = Asker::Program { is_judged: false };
-        policy.judge(&Proposed::new(tool, &arguments.to_string(), place, asker))
+        policy.judge(&Proposal::new(tool, &arguments.to_string(), place, asker).request())
     };
     for (tool, arguments) in [
         ("read", json!({ "path": "a" })),
@@ -390,9 +394,9 @@ fn pi_needs_an_approval_to_read_near_private_files() {
 fn pi_with_workspace_settings_needs_approvals() {
     let workspace = tempfile::tempdir().unwrap();
     let judge = || {
-        let place = Place { agent: "pi", workspace: workspace.path(), search_path: None };
+        let place = Place { agent: "pi", workspace: workspace.path() };
         let asker = Asker::Program { is_judged: false };
-        policy(&[]).judge(&Proposed::new("bash", r#"{"command": "ls"}"#, place, asker))
+        policy(&[]).judge(&Proposal::new("bash", r#"{"command": "ls"}"#, place, asker).request())
     };
     assert_eq!(judge(), Verdict::Allow);
     std::fs::create_dir(workspace.path().join(".pi")).unwrap();
@@ -409,8 +413,9 @@ fn a_named_folder_does_not_hide_private_files() {
         policy(&[("shell", Rule { otherwise: Some(Verdict::Allow), ..Rule::default() })]);
     policy.private = PrivateFiles::new(&home.join("data"), None);
     let arguments = json!({ "command": "tar c .", "cwd": "/tmp" }).to_string();
-    let place = Place { agent: "pi", workspace: &home, search_path: None };
-    let call = Proposed::new("bash", &arguments, place, Asker::Program { is_judged: false });
+    let place = Place { agent: "pi", workspace: &home };
+    let call = Proposal::new("bash", &arguments, place, Asker::Program { is_judged: false });
+    let call = call.request();
     assert_eq!((policy.judge(&call), policy.covers(&call)), (Verdict::Ask, None));
 }
 
@@ -419,9 +424,9 @@ fn a_named_folder_does_not_hide_private_files() {
 fn unrestricted_tools_are_allowed_only_once() {
     let workspace = Path::new("/nowhere/workspace");
     let covers = |tool: &str, arguments: Value| {
-        let place = Place { agent: "p", workspace, search_path: None };
+        let place = Place { agent: "p", workspace };
         let asker = Asker::Program { is_judged: true };
-        policy(&[]).covers(&Proposed::new(tool, &arguments.to_string(), place, asker))
+        policy(&[]).covers(&Proposal::new(tool, &arguments.to_string(), place, asker).request())
     };
     for (tool, arguments) in [
         ("network_access", json!({ "host": "a" })),

@@ -1,4 +1,4 @@
-//! A proposed call: its subject, and the calls that a lasting decision about it would cover.
+//! A request for a judgement: the subject of its call, and the calls that a lasting decision would cover.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,7 +9,8 @@ use reqwest::Url;
 use serde_json::{Map, Value};
 use transcript::GrantedCalls;
 
-use super::file_tools::{FileTool, subject_path};
+use super::file_tools::FileTool;
+use crate::ParsedCall;
 use crate::paths::real_path;
 
 /// Names under which programs offer the tool that runs a command.
@@ -42,11 +43,11 @@ const FOLDERS: [&str; 2] = ["cwd", "workdir"];
 /// Maximum length in bytes of the grant for a command. A longer one can only be allowed once.
 const MAX_REMEMBERED: usize = 1000;
 
-/// The party that runs a proposed call.
+/// The party that runs a call and asks whether it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asker {
     /// Callboard runs the tool.
-    Us,
+    Callboard,
     /// The agent's program runs the tool.
     Program {
         /// Whether the program allows harmless calls by itself, so that this one is not harmless even if it
@@ -55,23 +56,17 @@ pub enum Asker {
     },
 }
 
-/// The agent and the workspace of a call.
+/// A call to be judged.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
-    /// Id of the agent.
+pub struct Request<'a> {
+    /// The call.
+    pub call: &'a ParsedCall,
+    /// Id of the agent that makes it.
     pub agent: &'a str,
-    /// The workspace.
-    pub workspace: &'a Path,
     /// `PATH` of the agent's program; `None` for that of the server's own commands.
     pub search_path: Option<&'a OsStr>,
-}
-
-/// A call that an agent wants to make.
-pub struct Proposed<'a> {
-    pub(super) tool: &'a str,
-    pub(super) arguments: Value,
-    pub(super) place: Place<'a>,
-    pub(super) asker: Asker,
+    /// The party that runs the call.
+    pub asker: Asker,
 }
 
 /// A shell command with the arguments that influence its effect.
@@ -85,23 +80,29 @@ pub(super) struct ShellCall {
     folder: Option<String>,
 }
 
-impl<'a> Proposed<'a> {
-    /// Returns the call with its arguments as the agent wrote them.
-    pub fn new(tool: &'a str, arguments: &str, place: Place<'a>, asker: Asker) -> Self {
-        let arguments = serde_json::from_str(arguments).unwrap_or_default();
-        Self { tool, arguments, place, asker }
+impl<'a> Request<'a> {
+    pub(super) fn tool(&self) -> &'a str {
+        &self.call.tool
+    }
+
+    pub(super) fn arguments(&self) -> &'a Value {
+        &self.call.arguments
+    }
+
+    pub(super) fn workspace(&self) -> &'a Path {
+        &self.call.workspace
     }
 
     pub(super) fn is_shell(&self) -> bool {
         match self.asker {
-            Asker::Us => self.tool == "shell",
-            Asker::Program { .. } => SHELLS.iter().any(|it| self.tool.eq_ignore_ascii_case(it)),
+            Asker::Callboard => self.tool() == "shell",
+            Asker::Program { .. } => SHELLS.iter().any(|it| self.tool().eq_ignore_ascii_case(it)),
         }
     }
 
     /// Returns the command of a shell call; `None` for another tool, or if the arguments are not understood.
     pub(super) fn shell(&self) -> Option<ShellCall> {
-        let arguments = self.arguments.as_object().filter(|_| self.is_shell())?;
+        let arguments = self.arguments().as_object().filter(|_| self.is_shell())?;
         let (name, command) =
             ["command", "cmd"].iter().find_map(|it| Some((*it, arguments.get(*it)?)))?;
         let mut options = other_arguments(arguments, name);
@@ -121,8 +122,8 @@ impl<'a> Proposed<'a> {
         for name in FOLDERS {
             let Some(given) = options.remove(name) else { continue };
             let given = given.as_str().map_or_else(|| given.to_string(), str::to_owned);
-            let real = real_path(&self.place.workspace.join(&given));
-            if real.is_none() || real != real_path(self.place.workspace) {
+            let real = real_path(&self.workspace().join(&given));
+            if real.is_none() || real != real_path(self.workspace()) {
                 let real = real.as_deref().and_then(Path::to_str);
                 options.insert(name.to_owned(), real.map_or(Value::Null, Value::from));
                 folder.get_or_insert(given);
@@ -133,11 +134,11 @@ impl<'a> Proposed<'a> {
 
     /// Returns whether this is Pi's tool that reads one named file.
     pub(super) fn reads_one_file(&self) -> bool {
-        self.asker == Asker::Program { is_judged: false } && self.tool == "read"
+        self.asker == Asker::Program { is_judged: false } && self.tool() == "read"
     }
 
     pub(super) fn file_tool(&self) -> Option<&'static FileTool> {
-        FileTool::find(self.tool, self.asker == Asker::Us)
+        FileTool::find(self.tool(), self.asker == Asker::Callboard)
     }
 
     /// Returns the calls that a lasting decision would cover: this command, this origin, files of this
@@ -153,38 +154,38 @@ impl<'a> Proposed<'a> {
             return (length <= MAX_REMEMBERED).then_some(calls);
         }
         if let Some(tool) = self.file_tool() {
-            return tool.folder(&self.arguments, self.place.workspace).map(GrantedCalls::Folder);
+            return tool.folder(self.call).map(GrantedCalls::Folder);
         }
-        if self.tool == "http_get" && self.asker == Asker::Us {
+        if self.tool() == "http_get" && self.asker == Asker::Callboard {
             let url = Url::parse(&self.subject()).ok()?;
             return Some(GrantedCalls::Origin(url.origin().ascii_serialization()));
         }
-        (self.asker == Asker::Us || !self.is_unrestricted()).then_some(GrantedCalls::All)
+        (self.asker == Asker::Callboard || !self.is_unrestricted()).then_some(GrantedCalls::All)
     }
 
     /// Returns whether a program's tool can do anything, so that a decision about one call cannot cover
     /// another: Codex requests arbitrary rights, and any tool of a server as `SERVER__call`; a tool that takes
     /// a command runs it.
     fn is_unrestricted(&self) -> bool {
-        let asks_for_rights = matches!(self.tool, "network_access" | "request_permissions");
-        let is_of_server = self.tool.starts_with("mcp__");
+        let asks_for_rights = matches!(self.tool(), "network_access" | "request_permissions");
+        let is_of_server = self.tool().starts_with("mcp__");
         let takes_command =
-            ["command", "cmd", "script"].iter().any(|it| !self.arguments[*it].is_null());
-        asks_for_rights || self.tool.ends_with("__call") || takes_command && !is_of_server
+            ["command", "cmd", "script"].iter().any(|it| !self.arguments()[*it].is_null());
+        asks_for_rights || self.tool().ends_with("__call") || takes_command && !is_of_server
     }
 
     /// Returns the normalised subject of a call of a tool other than a shell.
     pub(super) fn subject(&self) -> String {
-        let field = |name: &str| self.arguments[name].as_str().unwrap_or_default().to_owned();
-        match self.tool {
+        let field = |name: &str| self.arguments()[name].as_str().unwrap_or_default().to_owned();
+        match self.tool() {
             "http_get" => {
                 let url = field("url");
                 Url::parse(&url).map_or(url, |it| it.to_string())
             }
             "read_file" | "write_file" | "edit_file" | "list_files" | "search_files" => {
-                subject_path(&field("path"), self.place.workspace)
+                self.call.subject_path()
             }
-            _ => self.arguments.to_string(),
+            _ => self.arguments().to_string(),
         }
     }
 }

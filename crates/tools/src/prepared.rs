@@ -1,0 +1,79 @@
+//! Calls that are parsed, checked and resolved once, for the policy, the approval and the execution.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use transcript::ErrorInfo;
+
+use crate::arguments::Arguments;
+use crate::built_in::Tool;
+use crate::mcp::McpTool;
+use crate::workspace::{FilePath, normalize};
+
+/// A call with its arguments parsed and its path resolved.
+#[derive(Debug)]
+pub struct ParsedCall {
+    pub(crate) tool: String,
+    /// Null if they are no JSON.
+    pub(crate) arguments: Arc<Value>,
+    pub(crate) workspace: PathBuf,
+    /// The file or folder that the argument `path` names; the workspace if there is none.
+    pub(crate) path: Result<FilePath, ErrorInfo>,
+}
+
+/// A call of one of Callboard's tools that is ready to run.
+pub struct PreparedCall {
+    pub(crate) parsed: ParsedCall,
+    pub(crate) tool: Result<PreparedTool, ErrorInfo>,
+}
+
+/// A tool with arguments that match its schema.
+#[derive(Clone)]
+pub(crate) enum PreparedTool {
+    BuiltIn(Tool, Arguments),
+    Mcp(Arc<McpTool>, Arguments),
+}
+
+impl ParsedCall {
+    /// Parses a call whose arguments are JSON text.
+    pub fn new(tool: &str, arguments: &str, workspace: &Path) -> Self {
+        let arguments = serde_json::from_str(arguments).unwrap_or_default();
+        Self::with(tool, Arc::new(arguments), workspace)
+    }
+
+    pub(crate) fn with(tool: &str, arguments: Arc<Value>, workspace: &Path) -> Self {
+        let path = arguments["path"].as_str().unwrap_or(".");
+        let path = FilePath::resolve(Path::new(path), workspace);
+        Self { tool: tool.to_owned(), arguments, workspace: workspace.to_owned(), path }
+    }
+
+    /// Returns the name of the tool.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// Returns the workspace in which it runs.
+    pub fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
+    /// Returns the path relative to the workspace that rules are matched against, with its links resolved. A
+    /// path that leads out stays as it is, for the tool to refuse.
+    pub(crate) fn subject_path(&self) -> String {
+        match &self.path {
+            Ok(path) => path.real.display().to_string(),
+            Err(_) => {
+                let given = self.arguments["path"].as_str().unwrap_or_default();
+                normalize(Path::new(given)).display().to_string()
+            }
+        }
+    }
+}
+
+impl PreparedCall {
+    /// Returns the call for the policy.
+    pub fn parsed(&self) -> &ParsedCall {
+        &self.parsed
+    }
+}
