@@ -1,5 +1,5 @@
 // Stored messages in the AI SDK's words, as the server gives them out: of the demo agent's sessions at every
-// moment, and of what a chat brought along. `chat_recorded.test.mjs` has those of other agents.
+// moment, and of the messages that a chat sent with its request. `chat_recorded.test.mjs` has those of other agents.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

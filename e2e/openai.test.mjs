@@ -350,7 +350,7 @@ test("a history with tool calls and pictures comes along", async () => {
   assert.deepEqual(heard.slice(3, 5).map((/** @type {any} */ it) => it.content), ["a cat", '{"kg":4}']);
   assert.match(JSON.stringify(heard.at(-1)), /picture|image/);
   const log = await callboard.events(response.headers.get(SESSION) ?? "");
-  assert.ok(log.some(({ type, text }) => type === "notice" && /brought along/.test(text)));
+  assert.ok(log.some(({ type, text }) => type === "notice" && /The client sent/.test(text)));
 });
 
 /** @type {[string, object, any, RegExp, string | null][]} */

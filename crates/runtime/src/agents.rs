@@ -268,7 +268,7 @@ impl Agents {
                 system: kind.system.clone(),
                 sees: kind.sees,
             },
-            Some((_, AgentKind::Program(_))) if !remembers => HistoryScope::Anew,
+            Some((_, AgentKind::Program(_))) if !remembers => HistoryScope::AsOneText,
             Some((_, AgentKind::Program(_))) => HistoryScope::LastMessage { with_files: true },
             Some((_, AgentKind::Demo { .. })) | None => {
                 HistoryScope::LastMessage { with_files: false }

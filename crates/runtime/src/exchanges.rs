@@ -1,10 +1,10 @@
-//! Agents talk to agents: a question goes from one session to another, and its answer comes back.
+//! Exchanges: a message of an agent to another session, and the answer to it.
 //!
-//! All of it is in the two logs. The asker's has the question, its changes of state and its one end;
-//! the other's has the message, under the exchange's id as its client id, and the run that answers it,
-//! whose id *is* the exchange's. So whoever follows an exchange looks into the log of the one who was
-//! asked, and knows how it stands, however often either side was started anew. What is kept here is
-//! only who follows what at this moment.
+//! Everything is in the two logs. The asker's log has the question, its changes of state and one end.
+//! The log of the asked session has the message, with the exchange's id as its client id, and the run
+//! that answers it, whose id is derived from the exchange's. So the state of an exchange is read from
+//! the log of the asked session, also after restarts of the server. In memory is only which exchanges
+//! are followed at this moment.
 
 mod follower;
 mod peers;
@@ -32,21 +32,21 @@ use session::{Command, ExchangeNews, ExchangeOpening, NewMessage, Outcome, Refus
 
 pub(crate) use wait_graph::WaitGraph;
 
-/// How long to wait before telling a session again that cannot be written.
-const TRY_AGAIN: Duration = Duration::from_secs(1);
+/// Pause before another attempt to write to the log of the asker.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// What agents may do to each other without a person.
+/// Limits for messages between agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExchangeLimits {
-    /// Questions that may lead to a further question before a person says something again.
+    /// Maximum length of a chain of questions that begins with a message of a person.
     pub depth: u32,
-    /// Questions of one run.
+    /// Maximum number of questions that one run asks.
     pub per_run: usize,
-    /// Questions that may wait in one session.
+    /// Maximum number of questions in the queue of one session.
     pub queued: usize,
-    /// How long an answer is waited for, unless the asker says otherwise.
-    pub patience: Duration,
-    /// Where a question goes that names no session.
+    /// Time limit of an answer, unless the asker gives one.
+    pub timeout: Duration,
+    /// Session of a question that names none.
     pub session: SessionRule,
 }
 
@@ -56,13 +56,13 @@ impl Default for ExchangeLimits {
             depth: 8,
             per_run: 20,
             queued: 20,
-            patience: Duration::from_secs(300),
+            timeout: Duration::from_secs(300),
             session: SessionRule::default(),
         }
     }
 }
 
-/// A question on its way.
+/// A question to another session.
 struct Question {
     asked: SessionId,
     text: String,
@@ -72,25 +72,25 @@ struct Question {
 /// A question that is in the asker's log.
 struct Opened {
     question: Question,
-    /// The session that is to be made for it.
+    /// Session to create for it.
     new: Option<NewSession>,
     followed: Followed,
 }
 
 impl Sessions {
-    /// Asks another agent. What goes wrong, a refusal included, is in the asker's log too.
+    /// Asks another agent. A failure or refusal is in the asker's log too.
     async fn ask_agent(
         &self,
         message: PeerMessage,
         stopped: &Stopped,
     ) -> Result<PeerReply, ErrorInfo> {
         let (asker, mode) = (message.session.clone(), message.mode);
-        let patience = message.timeout.unwrap_or(self.services().exchange_limits.patience);
+        let time_limit = message.timeout.unwrap_or(self.services().exchange_limits.timeout);
         let Opened { question, new, followed } = self.open_exchange(message, stopped).await?;
         let (exchange_id, session) = (question.from.exchange_id.clone(), question.asked.clone());
         let answer = match mode {
             ExchangeMode::Sync => {
-                let waiting = self.wait_for_answer(&asker, &question, new, patience);
+                let waiting = self.wait_for_answer(&asker, &question, new, time_limit);
                 Some(tokio::select! {
                     biased;
                     () = stopped.wait() => {
@@ -104,11 +104,11 @@ impl Sessions {
                 let sessions = self.clone();
                 let (tell, is_sent) = oneshot::channel();
                 tokio::spawn(async move {
-                    let following = sessions.hand_over(&question, new).await;
+                    let follower = sessions.hand_over(&question, new).await;
                     let _ = tell.send(());
-                    sessions.follow_to_its_end(&asker, &question, following, followed).await;
+                    sessions.follow_to_end(&asker, &question, follower, followed).await;
                 });
-                // Messages of one agent come in the order in which it sent them.
+                // Waiting keeps the messages of one agent in the order in which it sent them.
                 tokio::select! {
                     _ = is_sent => (),
                     () = stopped.wait() => (),
@@ -119,7 +119,7 @@ impl Sessions {
         Ok(PeerReply { exchange_id, session, answer })
     }
 
-    /// Puts the question into the asker's log, or why it cannot be asked.
+    /// Appends the question to the asker's log, or the reason why it cannot be asked.
     async fn open_exchange(
         &self,
         message: PeerMessage,
@@ -134,7 +134,7 @@ impl Sessions {
         let followed = target.and_then(|target| {
             let edge = Edge { asker: asker.clone(), asked: target.session.clone(), mode };
             let followed = self.inner.wait_graph.follow(&exchange_id, edge);
-            Ok((target, followed.map_err(|_| circle(&agent))?))
+            Ok((target, followed.map_err(|_| deadlock(&agent))?))
         });
         let opening = ExchangeOpening {
             exchange_id,
@@ -163,18 +163,18 @@ impl Sessions {
         Ok(Opened { question: Question { asked, text, from }, new, followed })
     }
 
-    /// Waits for the end, and puts it into the asker's log.
+    /// Waits for the end, and appends it to the asker's log.
     async fn wait_for_answer(
         &self,
         asker: &SessionId,
         question: &Question,
         new: Option<NewSession>,
-        patience: Duration,
+        time_limit: Duration,
     ) -> Outcome {
         let id = &question.from.exchange_id;
         let outcome = match self.hand_over(question, new).await {
-            Ok(mut following) => {
-                self.wait_in_patience(asker, question, &mut following, patience).await
+            Ok(mut follower) => {
+                self.wait_with_time_limit(asker, question, &mut follower, time_limit).await
             }
             Err(refused) => Err(as_error(refused)),
         };
@@ -183,38 +183,39 @@ impl Sessions {
         outcome
     }
 
-    async fn wait_in_patience(
+    /// Waits for the end. Time in which a person has to decide about a call does not count.
+    async fn wait_with_time_limit(
         &self,
         asker: &SessionId,
         question: &Question,
-        following: &mut Follower,
-        patience: Duration,
+        follower: &mut Follower,
+        time_limit: Duration,
     ) -> Outcome {
         let id = &question.from.exchange_id;
-        let mut left = patience;
-        let mut is_held_up = false;
+        let mut left = time_limit;
+        let mut needs_person = false;
         loop {
             let since = Instant::now();
             let standing = tokio::select! {
-                standing = following.next() => standing,
-                () = sleep(left), if !is_held_up => {
+                standing = follower.next() => standing,
+                () = sleep(left), if !needs_person => {
                     self.abandon(&question.asked, id, "the time limit of the one who asked").await;
                     let message = format!(
                         "There was no answer within {} seconds, so it was stopped. Ask for less, give \
                          it more time, or ask in the background.",
-                        patience.as_secs()
+                        time_limit.as_secs()
                     );
                     return Err(ErrorInfo::new(ErrorCode::AgentTimeout, message));
                 }
             };
-            if !is_held_up {
+            if !needs_person {
                 left = left.saturating_sub(since.elapsed());
             }
             match standing {
                 Standing::Ended(outcome) => return outcome,
                 Standing::Unknown => (),
                 Standing::Open(state) => {
-                    is_held_up = state == ExchangeState::AwaitingApproval;
+                    needs_person = state == ExchangeState::AwaitingApproval;
                     let told = self.tell_asker(asker, id, ExchangeNews::Progress(state)).await;
                     told.map_err(as_error)?;
                 }
@@ -222,17 +223,18 @@ impl Sessions {
         }
     }
 
-    /// Tells the asker's session all that happens. When the server stops, the log says how to go on.
-    async fn follow_to_its_end(
+    /// Reports every change of state to the asker's session. If the server stops, the log has what is needed to
+    /// continue.
+    async fn follow_to_end(
         &self,
         asker: &SessionId,
         question: &Question,
-        following: Result<Follower, Refused>,
+        follower: Result<Follower, Refused>,
         _followed: Followed,
     ) {
         let id = &question.from.exchange_id;
-        let mut following = match following {
-            Ok(following) => following,
+        let mut follower = match follower {
+            Ok(follower) => follower,
             Err(Refused::Stopping) => return,
             Err(refused) => {
                 let news = ExchangeNews::Ended(Err(as_error(refused)));
@@ -240,7 +242,7 @@ impl Sessions {
             }
         };
         loop {
-            match following.next().await {
+            match follower.next().await {
                 Standing::Unknown => (),
                 Standing::Open(state) => {
                     self.report(asker, id, ExchangeNews::Progress(state)).await;
@@ -252,11 +254,11 @@ impl Sessions {
         }
     }
 
-    /// Until it is written, unless there is nobody any more to whom it could be told.
+    /// Appends a report to the asker's log, with retries until the server stops or the session is gone.
     async fn report(&self, asker: &SessionId, id: &ExchangeId, news: ExchangeNews) {
         while !self.is_stopping() {
             match self.tell_asker(asker, id, news.clone()).await {
-                Err(Refused::Storage(_)) => sleep(TRY_AGAIN).await,
+                Err(Refused::Storage(_)) => sleep(RETRY_PAUSE).await,
                 _ => return,
             }
         }
@@ -272,7 +274,7 @@ impl Sessions {
         self.ask(asker, |reply| Command::UpdateExchange { exchange_id, news, reply }).await
     }
 
-    /// Gives the message to the one who is asked. It is there once, however often this is done.
+    /// Sends the message to the asked session. It arrives once, even if this is repeated.
     async fn hand_over(
         &self,
         question: &Question,
@@ -280,7 +282,7 @@ impl Sessions {
     ) -> Result<Follower, Refused> {
         let Question { asked, text, from } = question;
         let services = self.services();
-        let following = Follower::new(&services.store, &services.hub, asked, &from.exchange_id);
+        let follower = Follower::new(&services.store, &services.hub, asked, &from.exchange_id);
         if let Some(new) = new {
             self.create(new).await?;
         }
@@ -294,18 +296,18 @@ impl Sessions {
             client_tools: Vec::new(),
         };
         self.send(asked, message).await?;
-        Ok(following)
+        Ok(follower)
     }
 
-    /// The answer is not wanted any more: what waits is dropped, what runs is stopped.
+    /// Ends the work on an answer that is not needed any more: a queued message is removed, a run is stopped.
     pub(super) async fn abandon(&self, asked: &SessionId, exchange_id: &ExchangeId, by: &str) {
         let (exchange_id, by) = (exchange_id.clone(), by.to_owned());
         // A session that is gone has nothing to stop.
         let _ = self.ask(asked, |reply| Command::Abandon { exchange_id, by, reply }).await;
     }
 
-    /// Goes on with what a session asked before it was opened again, in the order in which it asked.
-    /// Where it waited for the answer, nobody does any more.
+    /// Continues the exchanges that a session began before it was opened again, in their order. Those that a
+    /// call waited for are abandoned, because that call has ended.
     pub(super) async fn resume_exchanges(
         self,
         asker: SessionId,
@@ -318,24 +320,24 @@ impl Sessions {
                 }
                 continue;
             }
-            let Some((followed, question)) = self.take_up(&asker, &id, exchange).await else {
+            let Some((followed, question)) = self.follow_again(&asker, &id, exchange).await else {
                 continue;
             };
-            let following = self.hand_over(&question, None).await;
-            // One that is deleted ends what it was asked. So this one has never been there.
-            if matches!(following, Err(Refused::NoSession)) {
+            let follower = self.hand_over(&question, None).await;
+            // A deletion ends the exchanges of its session. So the session was never created.
+            if matches!(follower, Err(Refused::NoSession)) {
                 self.report(&asker, &id, ExchangeNews::Ended(Err(never_asked()))).await;
                 continue;
             }
             let (sessions, asker) = (self.clone(), asker.clone());
             tokio::spawn(async move {
-                sessions.follow_to_its_end(&asker, &question, following, followed).await;
+                sessions.follow_to_end(&asker, &question, follower, followed).await;
             });
         }
     }
 
-    /// None if somebody follows it.
-    async fn take_up(
+    /// Follows an exchange again. `None` if it is followed already.
+    async fn follow_again(
         &self,
         asker: &SessionId,
         id: &ExchangeId,
@@ -362,7 +364,7 @@ impl Sessions {
     }
 }
 
-fn circle(agent: &str) -> ErrorInfo {
+fn deadlock(agent: &str) -> ErrorInfo {
     let message = format!(
         "'{agent}' waits for you, directly or through others, and you would wait for it. Answer \
          first, ask in the background, or ask with \"session\": \"new\"."
@@ -376,7 +378,7 @@ fn never_asked() -> ErrorInfo {
     ErrorInfo::new(ErrorCode::AgentFailed, message)
 }
 
-/// Why a session did not take a command, for the agent that wanted it.
+/// Returns the reason for an agent why a session refused a command.
 fn as_error(refused: Refused) -> ErrorInfo {
     let code = match &refused {
         Refused::QueueFull(_) => ErrorCode::QueueFull,

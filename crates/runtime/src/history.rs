@@ -17,7 +17,7 @@ pub(crate) enum HistoryScope {
         with_files: bool,
     },
     /// The whole conversation as one text, for an agent that has not been part of it.
-    Anew,
+    AsOneText,
     Everything {
         agent: String,
         model: Option<String>,
@@ -83,7 +83,7 @@ fn messages(
             conversation(Files::GoAlong { sees: true, read })
         }
         HistoryScope::LastMessage { with_files: false } => conversation(Files::LeftOut),
-        HistoryScope::Anew => {
+        HistoryScope::AsOneText => {
             openai::history_in_one_message(&conversation(Files::GoAlong { sees: true, read }))
         }
         HistoryScope::Everything { agent, model, system, sees } => {

@@ -30,6 +30,6 @@ impl PageContext {
         let state = transcript.summary.state();
         let is_at_work = matches!(state, SessionState::Running | SessionState::Waiting);
         let pulse = self.pulses.of(id).filter(|_| is_at_work)?;
-        Some(render::Pulse { pid: pulse.pid(), heard_at: pulse.heard_at() })
+        Some(render::Pulse { pid: pulse.pid(), last_line_at: pulse.last_line_at() })
     }
 }

@@ -25,8 +25,8 @@ pub struct Passes {
 /// The process to which a pass belongs.
 pub struct Holder {
     pub session: SessionId,
-    /// Calls that can be cancelled, with the ids of their requests.
-    under_way: Mutex<Vec<(String, oneshot::Sender<()>)>>,
+    /// Cancellation signals of pending requests, with their ids.
+    pending: Mutex<Vec<(String, oneshot::Sender<()>)>>,
 }
 
 /// A pass, valid until it is dropped.
@@ -38,7 +38,7 @@ pub struct Pass {
 /// A request in progress. It ends when this is dropped.
 pub struct PendingRequest {
     holder: Arc<Holder>,
-    taken_back: oneshot::Receiver<()>,
+    cancelled: oneshot::Receiver<()>,
 }
 
 impl Passes {
@@ -49,7 +49,7 @@ impl Passes {
 
     pub fn issue(self: &Arc<Self>, session: &SessionId) -> Pass {
         let token = clock::new_pass();
-        let holder = Holder { session: session.clone(), under_way: Mutex::default() };
+        let holder = Holder { session: session.clone(), pending: Mutex::default() };
         lock(&self.holders).insert(token.clone(), Arc::new(holder));
         Pass { passes: Arc::clone(self), token }
     }
@@ -75,26 +75,26 @@ impl Drop for Pass {
 
 impl Holder {
     pub fn begin(self: &Arc<Self>, request: String) -> PendingRequest {
-        let (take_back, taken_back) = oneshot::channel();
-        lock(&self.under_way).push((request, take_back));
-        PendingRequest { holder: Arc::clone(self), taken_back }
+        let (cancel, cancelled) = oneshot::channel();
+        lock(&self.pending).push((request, cancel));
+        PendingRequest { holder: Arc::clone(self), cancelled }
     }
 
     /// Cancels a request. If several clients of a program use the same id, none of their requests
     /// is cancelled.
-    pub fn take_back(&self, request: &str) {
-        let mut under_way = lock(&self.under_way);
-        let mut same = (0..under_way.len()).filter(|idx| under_way[*idx].0 == request);
+    pub fn cancel(&self, request: &str) {
+        let mut pending = lock(&self.pending);
+        let mut same = (0..pending.len()).filter(|idx| pending[*idx].0 == request);
         if let (Some(idx), None) = (same.next(), same.next()) {
-            let (_, take_back) = under_way.remove(idx);
-            let _ = take_back.send(());
+            let (_, cancel) = pending.remove(idx);
+            let _ = cancel.send(());
         }
     }
 }
 
 impl PendingRequest {
-    pub async fn taken_back(&mut self) {
-        if (&mut self.taken_back).await.is_err() {
+    pub async fn cancelled(&mut self) {
+        if (&mut self.cancelled).await.is_err() {
             std::future::pending().await
         }
     }
@@ -102,8 +102,8 @@ impl PendingRequest {
 
 impl Drop for PendingRequest {
     fn drop(&mut self) {
-        self.taken_back.close();
-        lock(&self.holder.under_way).retain(|(_, it)| !it.is_closed());
+        self.cancelled.close();
+        lock(&self.holder.pending).retain(|(_, it)| !it.is_closed());
     }
 }
 

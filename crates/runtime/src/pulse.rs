@@ -1,4 +1,4 @@
-//! Programs that run, for whoever wonders why a session is still at work.
+//! Running programs and the time of their last output, shown with sessions that work for a long time.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -7,31 +7,32 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tools::processes::program_of;
 use transcript::{Millis, SessionId};
 
-/// A program as it can be seen from outside. Gone with its process.
+/// Signs of life of a running program.
 #[derive(Debug)]
 pub struct Pulse {
     keeper: u32,
     pub started_at: Millis,
-    /// Zero until it has written a line.
-    heard_at: AtomicI64,
+    /// Time of its last line; zero if there is none yet.
+    last_line_at: AtomicI64,
 }
 
 impl Pulse {
     pub(crate) fn new(keeper: u32, now: Millis) -> Self {
-        Self { keeper, started_at: now, heard_at: AtomicI64::new(0) }
+        Self { keeper, started_at: now, last_line_at: AtomicI64::new(0) }
     }
 
     pub fn pid(&self) -> u32 {
         program_of(self.keeper).unwrap_or(self.keeper)
     }
 
-    pub(crate) fn heard(&self, now: Millis) {
-        self.heard_at.store(now.0, Ordering::Relaxed);
+    /// Notes that it has written a line.
+    pub(crate) fn note_line(&self, now: Millis) {
+        self.last_line_at.store(now.0, Ordering::Relaxed);
     }
 
-    /// When it last wrote a line. None if it has written none.
-    pub fn heard_at(&self) -> Option<Millis> {
-        Some(Millis(self.heard_at.load(Ordering::Relaxed))).filter(|it| it.0 > 0)
+    /// Returns the time of its last line. `None` if it has written none.
+    pub fn last_line_at(&self) -> Option<Millis> {
+        Some(Millis(self.last_line_at.load(Ordering::Relaxed))).filter(|it| it.0 > 0)
     }
 }
 

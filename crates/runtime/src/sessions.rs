@@ -66,9 +66,9 @@ pub struct Sessions {
 /// State that all clones of [`Sessions`] share.
 pub(crate) struct Inner {
     pub(crate) services: Arc<Services>,
-    /// What the machines know of the configuration.
+    /// The part of the configuration that machines know.
     pub(crate) settings: Arc<Settings>,
-    /// For the requests of agents.
+    /// Sends the requests of model agents.
     pub(crate) http: HttpClient,
     pub(crate) wait_graph: WaitGraph,
     pending_deletions: PendingDeletions,
@@ -104,7 +104,7 @@ impl Sessions {
         self.inner.pending_deletions.contains(session)
     }
 
-    /// Brings back what a stop or a crash left undone: open runs are closed, queues go on.
+    /// Recovers from a stop or a crash: closes open runs and continues queues.
     pub async fn recover(&self) -> Result<usize, store::Error> {
         let sessions = self.services().store.needing_attention().await?;
         for (session, ..) in &sessions {
@@ -122,7 +122,7 @@ impl Sessions {
         Ok(self.services().store.summary(session).await?.map(|(summary, _)| summary.agent))
     }
 
-    /// Agents that are answering now, in any session but this.
+    /// Returns the agents that are answering now, in any session but this.
     pub(crate) async fn busy_agents(
         &self,
         except: &SessionId,
@@ -270,7 +270,7 @@ impl Sessions {
     }
 }
 
-/// Returns what the machine of a session knows of the configuration.
+/// Returns the part of the configuration that the machine of a session knows.
 fn session_settings(services: &Services) -> Settings {
     let Services { agents, tools, policy, exchange_limits: exchanges, .. } = services;
     let limits = Limits {

@@ -42,10 +42,10 @@ const PAGE_BYTES: usize = 2 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct HomeParams {
-    /// Those that were put away, instead of the others.
+    /// List archived sessions instead of the others.
     #[serde(default)]
     archived: bool,
-    /// Sessions that come after this one in the list, as the link at its end says.
+    /// List the sessions after this one; the link at the end of a list has the value.
     before: Option<String>,
     /// Words to search for, in all sessions.
     q: Option<String>,
@@ -57,9 +57,9 @@ pub(crate) struct HomeParams {
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum HomePart {
-    /// Nothing but what was found.
+    /// Only the results of the search.
     Found,
-    /// Nothing but the permissions for more than one call.
+    /// Only the permissions for more than one call.
     Grants,
 }
 
@@ -251,14 +251,14 @@ enum Keep {
 /// The messages of a page, as they were read.
 struct ReadMessages {
     shown: Opened,
-    /// The end of the session, where the page needs it and it is not what is shown.
+    /// The end of the session, if the page needs it and shows another part.
     end: Option<Opened>,
     keep: Keep,
 }
 
 impl ReadMessages {
-    /// Leaves out messages beyond what a page can hold, but never the one that it is about. What stands around them
-    /// is still drawn for all of them.
+    /// Removes messages beyond the size limit of a page, but never the one that the page is about. Outline and totals
+    /// still count all of them.
     fn fit(self) -> (Opened, Option<Opened>) {
         let Self { shown, end, keep } = self;
         let messages = &shown.transcript.messages;
@@ -290,7 +290,7 @@ impl ReadMessages {
     }
 }
 
-/// What every page shows.
+/// Data that every page shows.
 struct PageData {
     settings: Settings,
     sessions: SessionList,
@@ -321,7 +321,7 @@ impl PageData {
     }
 }
 
-/// What the session's program has said in its version and nobody could read.
+/// Returns the messages of the session's program that Callboard could not interpret, for its version.
 async fn unknown(app: &App, summary: &Summary) -> Result<Option<UnknownMessages>, store::Error> {
     let linked = summary.linked.as_ref();
     let Some(version) = linked.map(|it| it.version.clone().unwrap_or_default()) else {
@@ -390,12 +390,12 @@ pub(crate) struct Html {
 }
 
 impl Html {
-    /// One that reaches nothing but this server.
+    /// Returns a page that loads resources from this server only.
     pub(crate) fn new(text: String) -> Self {
         Self { text, pictures_from_elsewhere: false }
     }
 
-    /// Nothing inline, and nothing from elsewhere but what the reader has asked for.
+    /// Returns the content security policy: nothing inline, and remote pictures only if the reader allows them.
     fn policy(&self) -> String {
         let pictures = if self.pictures_from_elsewhere { " https: http:" } else { "" };
         format!(

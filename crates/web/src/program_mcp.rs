@@ -115,7 +115,7 @@ async fn answer(
     };
     match (method.as_deref(), id) {
         (Some("notifications/cancelled"), None) => {
-            holder.take_back(&params["requestId"].to_string());
+            holder.cancel(&params["requestId"].to_string());
             StatusCode::ACCEPTED.into_response()
         }
         // Other notifications need no action, and this server sends no requests that could be

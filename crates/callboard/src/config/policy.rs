@@ -218,13 +218,13 @@ pub(super) fn tools(file: &File, around: &Environment) -> anyhow::Result<ToolSet
 }
 
 pub(super) fn exchanges(section: &ExchangesSection) -> anyhow::Result<ExchangeLimits> {
-    let ExchangeLimits { depth, per_run, queued, patience, session } = ExchangeLimits::default();
-    let seconds = at_least_one("timeout_seconds", section.timeout_seconds, patience.as_secs())?;
+    let ExchangeLimits { depth, per_run, queued, timeout, session } = ExchangeLimits::default();
+    let seconds = at_least_one("timeout_seconds", section.timeout_seconds, timeout.as_secs())?;
     Ok(ExchangeLimits {
         depth: section.max_depth.unwrap_or(depth),
         per_run: section.max_per_run.unwrap_or(per_run),
         queued: section.max_queued.unwrap_or(queued),
-        patience: Duration::from_secs(seconds),
+        timeout: Duration::from_secs(seconds),
         session: section.session.unwrap_or(session),
     })
 }

@@ -120,8 +120,8 @@ fn made(
     inherited.retain(|(name, _)| settings.env.iter().all(|(it, _)| name != it.as_str()));
     inherited.extend(settings.env.iter().map(|(name, value)| (name.into(), value.into())));
     let minutes = idle_minutes.unwrap_or(DEFAULT_IDLE_MINUTES);
-    let patience = Duration::from_secs(minutes.saturating_mul(60).min(u64::from(u32::MAX)));
-    ProgramAgent::new(kind, settings, inherited, patience)
+    let idle_timeout = Duration::from_secs(minutes.saturating_mul(60).min(u64::from(u32::MAX)));
+    ProgramAgent::new(kind, settings, inherited, idle_timeout)
 }
 
 /// Returns the variables of `env`. A value `env:NAME` refers to a variable, so that the file needs

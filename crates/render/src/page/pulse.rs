@@ -13,16 +13,16 @@ pub struct Pulse {
     /// Process id.
     pub pid: u32,
     /// Time at which it last wrote a line; `None` if it has written none.
-    pub heard_at: Option<Millis>,
+    pub last_line_at: Option<Millis>,
 }
 
 /// Draws the status line; empty if no program works.
 pub(crate) fn pulse(view: &View, pulse: Option<&Pulse>) -> Element {
     let element = Element::div(view.id("pulse")).class("pulse-line");
-    let Some(Pulse { pid, heard_at }) = pulse else { return element };
+    let Some(Pulse { pid, last_line_at }) = pulse else { return element };
     element.html(html! {
         span { "pid " (pid) }
-        @match heard_at {
+        @match last_line_at {
             Some(at) => span { "last line " span.clock data-since=(at.0) {} " ago" },
             None => span { "no line yet" },
         }

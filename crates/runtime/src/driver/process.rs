@@ -26,7 +26,7 @@ use transcript::{ErrorCode, ErrorInfo};
 use crate::clock;
 use crate::pulse::Pulse;
 
-/// Longest line: as long as the output of a tool may be.
+/// Maximum length of a line; the output of a tool is one line.
 const LONGEST_LINE: usize = 64 * 1024 * 1024;
 /// Bytes of one read.
 const PIECE: usize = 64 * 1024;
@@ -35,7 +35,7 @@ const PIECES: usize = 4;
 const STDERR_TAIL: usize = 16 * 1024;
 /// Bytes that are kept of what a program writes after it was told to end.
 const LAST_LINES: usize = 1024 * 1024;
-/// How long a pipe may stay open when all processes are gone.
+/// Time limit for the end of a pipe after all processes are gone.
 const PIPE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A program to start.
@@ -63,7 +63,7 @@ impl Heard {
     }
 }
 
-/// Resolves to the lines that were still written when nothing is left of what was told to end.
+/// Resolves when all processes of a program that was told to end are gone, to the lines that it still wrote.
 pub(super) type Leaving = JoinHandle<Vec<Line>>;
 
 /// A running program. Dropping it ends it.
@@ -79,7 +79,7 @@ pub(super) struct Process {
     earlier_commands: Vec<Begun>,
     heard: VecDeque<Heard>,
     output: mpsc::Receiver<Vec<Heard>>,
-    /// None once its stdin is closed.
+    /// `None` once its stdin is closed.
     input: Option<mpsc::UnboundedSender<String>>,
     /// Sending, or losing it, ends the program.
     stop: Option<oneshot::Sender<()>>,
@@ -169,7 +169,7 @@ impl Process {
     }
 
     fn take(&mut self, heard: Vec<Heard>) {
-        self.pulse.heard(clock::now());
+        self.pulse.note_line(clock::now());
         self.heard.extend(heard);
     }
 
@@ -224,7 +224,7 @@ impl Process {
     }
 }
 
-/// Owner of the child process until nothing of it is left.
+/// Owner of the child process until it and everything that it started has ended.
 struct Keeper {
     child: Child,
     processes: Processes,
@@ -308,7 +308,7 @@ async fn read_lines(stdout: Option<ChildStdout>, heard: mpsc::Sender<Vec<Heard>>
     }
 }
 
-/// Reads a piece. None at the end, whatever its reason.
+/// Reads some bytes. `None` at the end or after an error.
 async fn read_some(pipe: &mut (impl AsyncRead + Unpin), piece: &mut [u8]) -> Option<usize> {
     pipe.read(piece).await.ok().filter(|n| *n > 0)
 }

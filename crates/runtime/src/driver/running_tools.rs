@@ -36,7 +36,7 @@ impl Default for RunningTools {
 }
 
 impl RunningTools {
-    /// The channel for a new tool's updates.
+    /// Returns the channel for a new tool's updates.
     pub(super) fn updates(&self) -> mpsc::Sender<tools::ToolUpdate> {
         self.sender.clone()
     }
@@ -79,7 +79,7 @@ impl RunningTools {
         true
     }
 
-    /// The next update of a tool.
+    /// Waits for the next update of a tool.
     pub(super) async fn next(&mut self) -> Input {
         match self.updates.recv().await {
             Some(update) => self.as_input(update),

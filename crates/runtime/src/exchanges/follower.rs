@@ -1,4 +1,4 @@
-//! How it stands with a question, as the log of the one who was asked says.
+//! The state of an exchange, read from the log of the asked session.
 
 use std::sync::Arc;
 
@@ -14,9 +14,10 @@ use transcript::{
 use crate::draw_pool::in_place;
 use crate::hub::{Hub, ListChange};
 
+/// State of an exchange.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Standing {
-    /// It is not in that session's log.
+    /// The message is not in the log yet.
     Unknown,
     Open(ExchangeState),
     Ended(Outcome),
@@ -27,20 +28,20 @@ pub(super) struct Follower {
     store: Store,
     asked: SessionId,
     id: ExchangeId,
-    /// What changes the standing of an exchange changes its session's line in the list.
+    /// Changes of the session list: every change of state of an exchange is one.
     changes: Receiver<Arc<ListChange>>,
     last: Standing,
 }
 
 impl Follower {
-    /// First listen, then read: what is committed in between is read or heard, or both.
+    /// Subscribes before it reads, so that no change is missed between the two.
     pub(super) fn new(store: &Store, hub: &Hub, asked: &SessionId, id: &ExchangeId) -> Self {
         let changes = hub.watch_list();
         let (store, asked, id) = (store.clone(), asked.clone(), id.clone());
         Self { store, asked, id, changes, last: Standing::Unknown }
     }
 
-    /// The next standing that is another than the one before.
+    /// Waits until the state differs from the one before, and returns it.
     pub(super) async fn next(&mut self) -> Standing {
         loop {
             match self.read().await {
@@ -51,20 +52,20 @@ impl Follower {
                 Ok(_) => (),
                 Err(error) => tracing::warn!(exchange = %self.id, %error, "cannot follow"),
             }
-            self.hear().await;
+            self.wait_for_change().await;
         }
     }
 
-    async fn hear(&mut self) {
+    async fn wait_for_change(&mut self) {
         loop {
-            let about = match self.changes.recv().await {
+            let is_about_it = match self.changes.recv().await {
                 Ok(change) => match &*change {
                     ListChange::Changed { id, .. } | ListChange::Gone { id } => *id == self.asked,
                 },
                 Err(RecvError::Lagged(_)) => true,
                 Err(RecvError::Closed) => std::future::pending().await,
             };
-            if about {
+            if is_about_it {
                 return;
             }
         }
@@ -75,8 +76,8 @@ impl Follower {
     }
 }
 
-/// Each look is later than the one before, and a message goes from the queue to its run at once: what
-/// is in neither is gone.
+/// Reads the state. A message moves from the queue to its run in one commit, and the run is read after the
+/// queue; so a message that is in neither was removed.
 async fn standing(
     store: &Store,
     asked: &SessionId,
@@ -114,7 +115,7 @@ async fn standing(
     }))
 }
 
-/// What the asker is told of a run; none while it is open.
+/// Returns the outcome of a run for the asker. `None` while it is open.
 fn outcome(answer: &RunMessage) -> Option<Outcome> {
     let finish = answer.finish.as_ref()?;
     let agent = &answer.agent;

@@ -1,4 +1,4 @@
-//! Whom a question goes to: which agent, and which of its sessions.
+//! The target of a question: an agent and one of its sessions.
 
 use tools::{SessionChoice, SessionRule};
 use transcript::{ErrorCode, ErrorInfo, SessionId};
@@ -7,15 +7,15 @@ use crate::clock;
 use crate::sessions::NewSession;
 use crate::sessions::Sessions;
 
-/// Where a question goes.
+/// The session that a question goes to.
 pub(super) struct Target {
     pub(super) session: SessionId,
-    /// It is to be made.
+    /// Whether it must be created.
     pub(super) is_new: bool,
 }
 
 impl Sessions {
-    /// Looks, and changes nothing.
+    /// Finds the session for a question to an agent. Creates nothing.
     pub(super) async fn find_target(
         &self,
         asker: &SessionId,
@@ -53,7 +53,8 @@ impl Sessions {
         }
     }
 
-    /// In the folder that the asker's own session names, so that both work on the same files.
+    /// Returns the session to create for a question, with the workspace of the asker's session, so that both work
+    /// on the same files.
     pub(super) async fn new_session(
         &self,
         asker: &SessionId,

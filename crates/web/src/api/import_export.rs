@@ -206,12 +206,12 @@ impl Envelope {
 
 fn side_files<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<SideFile>, D::Error> {
     #[derive(Deserialize)]
-    struct Named {
+    struct Fields {
         name: String,
         text: String,
     }
-    let files = Vec::<Named>::deserialize(from)?.into_iter();
-    Ok(files.map(|Named { name, text }| SideFile { name, text }).collect())
+    let files = Vec::<Fields>::deserialize(from)?.into_iter();
+    Ok(files.map(|Fields { name, text }| SideFile { name, text }).collect())
 }
 
 pub(crate) async fn make_session(

@@ -78,7 +78,7 @@ impl SessionObject {
 impl From<&Pulse> for ProgramObject {
     fn from(pulse: &Pulse) -> Self {
         let (pid, started_at) = (pulse.pid(), pulse.started_at);
-        Self { pid, started_at, last_line_at: pulse.heard_at() }
+        Self { pid, started_at, last_line_at: pulse.last_line_at() }
     }
 }
 

@@ -107,9 +107,9 @@ pub(crate) struct ChatInput {
 }
 
 /// The session that a path names, if the name is valid.
-pub(crate) struct NamedChat(Option<SessionId>);
+pub(crate) struct ChatPath(Option<SessionId>);
 
-impl<S: Send + Sync> FromRequestParts<S> for NamedChat {
+impl<S: Send + Sync> FromRequestParts<S> for ChatPath {
     type Rejection = HttpError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, HttpError> {
@@ -118,7 +118,7 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedChat {
     }
 }
 
-impl DescribeInput for NamedChat {
+impl DescribeInput for ChatPath {
     fn describe(operation: &mut Operation<'_>) {
         operation.refuses(&[RequestCode::InvalidRequest]);
     }
@@ -228,9 +228,9 @@ async fn has_same_files(
 pub(crate) async fn resume(
     State(app): State<App>,
     profile: Result<ClientProfile, HttpError>,
-    chat: Result<NamedChat, HttpError>,
+    chat: Result<ChatPath, HttpError>,
 ) -> Result<Response, PlainError> {
-    let (ClientProfile(profile), NamedChat(session)) = (profile?, chat?);
+    let (ClientProfile(profile), ChatPath(session)) = (profile?, chat?);
     let Some(session) = session else { return Ok(NoContent.into_response()) };
     let active = active_run(Conversation { app, session }, profile).await?;
     Ok(active.unwrap_or_else(|| NoContent.into_response()))

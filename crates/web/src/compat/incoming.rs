@@ -190,7 +190,7 @@ async fn create_with_messages(app: &App, new: &NewConversation<'_>) -> Result<()
         title: None,
         archived: Some(true),
     });
-    let text = "The messages above were brought along by the client.".to_owned();
+    let text = "The client sent the messages above with its request.".to_owned();
     let mark = (!earlier.is_empty()).then_some(Event::Notice { level: Level::Info, text });
     let tools = tools_for_last_message(&entries, tools);
     let entry = |event| Entry { at: now, response_id: None, event };

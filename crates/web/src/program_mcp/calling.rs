@@ -26,7 +26,7 @@ const CALL_ID_KEYS: [&str; 3] = ["claudecode/toolUseId", "callId", "toolCallId"]
 struct Calling {
     request: Value,
     outcome: BoxFuture<'static, ToolOutcome>,
-    under_way: PendingRequest,
+    pending: PendingRequest,
     keep_alive: Interval,
     progress_token: Value,
     progress: u64,
@@ -45,7 +45,7 @@ pub(super) fn start(
     };
     let session = holder.session.clone();
     let calling = Calling {
-        under_way: holder.begin(request.to_string()),
+        pending: holder.begin(request.to_string()),
         outcome: Box::pin(async move { sessions.call_tool(&session, call).await }),
         keep_alive: streaming::keep_alive(),
         progress_token: params["_meta"]["progressToken"].clone(),
@@ -82,7 +82,7 @@ impl Calling {
         tokio::select! {
             biased;
             // A cancelled request gets no answer.
-            () = self.under_way.taken_back() => None,
+            () = self.pending.cancelled() => None,
             outcome = &mut self.outcome => {
                 self.has_ended = true;
                 Some(sse::event(success(&self.request, result(outcome))))

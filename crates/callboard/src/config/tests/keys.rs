@@ -71,7 +71,7 @@ const KEYS: &[(&str, &str, &str, Seen, [&str; 2])] = &[
         "exchanges",
         "timeout_seconds",
         "7",
-        |it| it.exchanges.patience.as_secs().to_string(),
+        |it| it.exchanges.timeout.as_secs().to_string(),
         ["300", "7"],
     ),
     (

@@ -21,7 +21,7 @@ pub(super) struct ErrorBody {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "OpenAiErrorDetails")]
 struct ErrorDetails {
-    /// What happened and what to do, for a person.
+    /// Description of the failure and how to fix it.
     message: String,
     #[serde(rename = "type")]
     kind: ErrorKind,

@@ -51,9 +51,9 @@ impl Model {
 }
 
 /// The model that a path names.
-pub(crate) struct NamedModel(String);
+pub(crate) struct ModelPath(String);
 
-impl<S: Send + Sync> FromRequestParts<S> for NamedModel {
+impl<S: Send + Sync> FromRequestParts<S> for ModelPath {
     type Rejection = V1Error;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, V1Error> {
@@ -62,7 +62,7 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedModel {
     }
 }
 
-impl DescribeInput for NamedModel {
+impl DescribeInput for ModelPath {
     fn describe(operation: &mut Operation<'_>) {
         operation.refuses(&[RequestCode::InvalidRequest, RequestCode::ModelNotFound]);
     }
@@ -78,7 +78,7 @@ pub(crate) async fn list(State(app): State<App>) -> Result<Json<ModelList>, V1Er
 
 pub(crate) async fn show(
     State(app): State<App>,
-    NamedModel(model): NamedModel,
+    ModelPath(model): ModelPath,
 ) -> Result<Json<Model>, V1Error> {
     agent_of(&app.agents, &model)?;
     Ok(Json(Model::new(&model)))
