@@ -3,28 +3,22 @@
 //! Counted from committed records, so the metrics agree with the log. They contain names and
 //! numbers, never a prompt, an argument or an output.
 
-use std::fmt::Write;
 use std::time::Duration;
 
-use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
 use store::Unrecognized;
 use transcript::{ErrorCode, Event, Record, RunStatus};
 
-type Labels<const N: usize> = [(&'static str, String); N];
+use self::series::{Counter, Exposition, Family, Gauge, Histogram};
+
+mod series;
 
 pub struct Metrics {
-    registry: Registry,
     records: Counter,
-    runs_started: Family<Labels<1>, Counter>,
-    runs_finished: Family<Labels<2>, Counter>,
+    runs_started: Family<1>,
+    runs_finished: Family<2>,
     runs_open: Gauge,
-    tool_calls: Family<Labels<2>, Counter>,
-    errors: Family<Labels<1>, Counter>,
+    tool_calls: Family<2>,
+    errors: Family<1>,
     commit_seconds: Histogram,
     fan_out_seconds: Histogram,
     pub watchers: Gauge,
@@ -32,68 +26,28 @@ pub struct Metrics {
     pub sessions_active: Gauge,
 }
 
-/// Bucket bounds in seconds, from a tenth of a millisecond to ten seconds.
-const BOUNDS: [f64; 11] =
-    [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0, 10.0];
-
 impl Default for Metrics {
     fn default() -> Self {
-        let mut metrics = Self {
-            registry: Registry::with_prefix("callboard"),
+        Self {
             records: Counter::default(),
-            runs_started: Family::default(),
-            runs_finished: Family::default(),
+            runs_started: Family::new(["agent"]),
+            runs_finished: Family::new(["agent", "status"]),
             runs_open: Gauge::default(),
-            tool_calls: Family::default(),
-            errors: Family::default(),
-            commit_seconds: Histogram::new(BOUNDS),
-            fan_out_seconds: Histogram::new(BOUNDS),
+            tool_calls: Family::new(["tool", "outcome"]),
+            errors: Family::new(["code"]),
+            commit_seconds: Histogram::default(),
+            fan_out_seconds: Histogram::default(),
             watchers: Gauge::default(),
             watchers_cut_off: Counter::default(),
             sessions_active: Gauge::default(),
-        };
-        metrics.register();
-        metrics
+        }
     }
 }
 
 impl Metrics {
-    fn register(&mut self) {
-        let it = &mut self.registry;
-        it.register("records", "Records committed to the log", self.records.clone());
-        it.register("runs_started", "Runs that began, by agent", self.runs_started.clone());
-        it.register(
-            "runs_finished",
-            "Runs that ended, by agent and status",
-            self.runs_finished.clone(),
-        );
-        it.register("runs_open", "Runs that are going on", self.runs_open.clone());
-        it.register(
-            "tool_calls",
-            "Tool calls that ended, by tool and outcome",
-            self.tool_calls.clone(),
-        );
-        it.register("errors", "Errors of runs and calls, by code", self.errors.clone());
-        let help = "From the decision to write to the commit";
-        it.register("commit_seconds", help, self.commit_seconds.clone());
-        let help = "From the commit to the watcher's connection";
-        it.register("fan_out_seconds", help, self.fan_out_seconds.clone());
-        it.register("watchers", "Open WebSockets", self.watchers.clone());
-        it.register(
-            "watchers_cut_off",
-            "WebSockets that took nothing for too long",
-            self.watchers_cut_off.clone(),
-        );
-        it.register(
-            "sessions_active",
-            "Sessions whose task is at work",
-            self.sessions_active.clone(),
-        );
-    }
-
     pub fn committed(&self, agent: &str, records: &[Record], took: Duration) {
         self.records.inc_by(records.len() as u64);
-        self.commit_seconds.observe(took.as_secs_f64());
+        self.commit_seconds.observe(took);
         for record in records {
             self.count(agent, &record.event);
         }
@@ -102,7 +56,7 @@ impl Metrics {
     fn count(&self, agent: &str, event: &Event) {
         match event {
             Event::RunStart { agent, .. } => {
-                self.runs_started.get_or_create(&[("agent", agent.clone())]).inc();
+                self.runs_started.inc([agent]);
                 self.runs_open.inc();
             }
             Event::RunFinish { status, error, .. } => {
@@ -111,8 +65,7 @@ impl Metrics {
                     RunStatus::Failed => "failed",
                     RunStatus::Cancelled => "cancelled",
                 };
-                let labels = [("agent", agent.to_owned()), ("status", status.to_owned())];
-                self.runs_finished.get_or_create(&labels).inc();
+                self.runs_finished.inc([agent, status]);
                 self.runs_open.dec();
                 self.count_error(error.as_ref());
             }
@@ -122,8 +75,7 @@ impl Metrics {
                 let is_invented =
                     error.as_ref().is_some_and(|it| it.code == ErrorCode::ToolNotFound);
                 let name = if is_invented { "unknown" } else { tool_name };
-                let labels = [("tool", name.to_owned()), ("outcome", outcome.to_owned())];
-                self.tool_calls.get_or_create(&labels).inc();
+                self.tool_calls.inc([name, outcome]);
                 self.count_error(error.as_ref());
             }
             _ => (),
@@ -132,12 +84,12 @@ impl Metrics {
 
     fn count_error(&self, error: Option<&transcript::ErrorInfo>) {
         if let Some(error) = error {
-            self.errors.get_or_create(&[("code", error.code.to_string())]).inc();
+            self.errors.inc([&error.code.to_string()]);
         }
     }
 
     pub fn fanned_out(&self, took: Duration) {
-        self.fan_out_seconds.observe(took.as_secs_f64());
+        self.fan_out_seconds.observe(took);
     }
 
     /// Counts a run that the log left open. Its session's task closes it at the start, although it
@@ -147,36 +99,32 @@ impl Metrics {
     }
 
     pub fn encode(&self, store: &store::Stats, unrecognized: &[Unrecognized]) -> String {
-        let mut text = String::new();
-        if encode(&mut text, &self.registry).is_err() {
-            return String::new();
-        }
-        // The end mark must stay the last line.
-        let end = "# EOF\n";
-        text.truncate(text.len().saturating_sub(end.len()));
-        let _ = write!(
-            text,
-            "# HELP callboard_bytes_written Bytes of records committed.\n\
-             # TYPE callboard_bytes_written counter\n\
-             callboard_bytes_written_total {}\n\
-             # HELP callboard_store_pages_written Pages written to the write-ahead log.\n\
-             # TYPE callboard_store_pages_written counter\n\
-             callboard_store_pages_written_total {}\n\
-             # HELP callboard_store_commits Transactions committed.\n\
-             # TYPE callboard_store_commits counter\n\
-             callboard_store_commits_total {}\n\
-             # HELP callboard_unrecognized Things that programs said and nobody could read.\n\
-             # TYPE callboard_unrecognized counter\n",
-            store.bytes_written, store.pages_written, store.commits,
-        );
-        for Unrecognized { agent, version, kind, n } in unrecognized {
-            let version: String = version.chars().filter(|it| !"\"\\\n".contains(*it)).collect();
-            let _ = writeln!(
-                text,
-                "callboard_unrecognized_total{{agent=\"{agent}\",version=\"{version}\",kind=\"{kind}\"}} {n}"
-            );
-        }
-        text.push_str(end);
-        text
+        let mut text = Exposition::default();
+        text.counter("records", "Records committed to the log", &self.records);
+        text.family("runs_started", "Runs that began, by agent", &self.runs_started);
+        let help = "Runs that ended, by agent and status";
+        text.family("runs_finished", help, &self.runs_finished);
+        text.gauge("runs_open", "Runs that are going on", &self.runs_open);
+        let help = "Tool calls that ended, by tool and outcome";
+        text.family("tool_calls", help, &self.tool_calls);
+        text.family("errors", "Errors of runs and calls, by code", &self.errors);
+        let help = "From the decision to write to the commit";
+        text.histogram("commit_seconds", help, &self.commit_seconds);
+        let help = "From the commit to the watcher's connection";
+        text.histogram("fan_out_seconds", help, &self.fan_out_seconds);
+        text.gauge("watchers", "Open WebSockets", &self.watchers);
+        let help = "WebSockets that took nothing for too long";
+        text.counter("watchers_cut_off", help, &self.watchers_cut_off);
+        text.gauge("sessions_active", "Sessions whose task is at work", &self.sessions_active);
+        text.count("bytes_written", "Bytes of records committed", store.bytes_written);
+        let help = "Pages written to the write-ahead log";
+        text.count("store_pages_written", help, store.pages_written);
+        text.count("store_commits", "Transactions committed", store.commits);
+        let counts = unrecognized
+            .iter()
+            .map(|it| ([it.agent.as_str(), it.version.as_str(), it.kind.as_str()], it.n));
+        let help = "Things that programs said and nobody could read";
+        text.counts("unrecognized", help, ["agent", "version", "kind"], counts);
+        text.finish()
     }
 }
