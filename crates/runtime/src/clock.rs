@@ -52,6 +52,11 @@ pub fn new_cookie() -> String {
     format!("{}{}", new_random().simple(), new_random().simple())
 }
 
+/// Returns the salt of a password's hash.
+pub fn new_salt() -> [u8; 16] {
+    new_random().into_bytes()
+}
+
 /// Returns 122 random bits from the operating system.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 fn new_random() -> Uuid {

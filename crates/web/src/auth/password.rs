@@ -4,9 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use argon2::Argon2;
-use argon2::password_hash::phc::PasswordHash;
-use argon2::password_hash::{PasswordHasher, PasswordVerifier};
+use runtime::clock::new_salt;
 use runtime::files::write_private;
 
 const SHORTEST: usize = 8;
@@ -27,16 +25,16 @@ pub fn stored_hash(data: &Path) -> io::Result<Option<String>> {
 
 /// Returns whether the password matches the hash. Slow on purpose.
 pub fn is_right(hash: &str, given: &str) -> bool {
-    let Ok(hash) = PasswordHash::new(hash.trim()) else { return false };
-    Argon2::default().verify_password(given.as_bytes(), &hash).is_ok()
+    argon2::verify_encoded(hash.trim(), given.as_bytes()).unwrap_or(false)
 }
 
 /// Stores the hash of a new password.
 pub fn set(data: &Path, password: &str) -> anyhow::Result<()> {
     let length = password.chars().count();
     ensure!(length >= SHORTEST, "that is too short: use at least {SHORTEST} characters");
-    let hash = Argon2::default().hash_password(password.as_bytes());
-    let hash = hash.map_err(|error| anyhow::anyhow!("hashing the password: {error}"))?;
+    // The default is OWASP's recommendation: Argon2id with 19 MiB and two passes.
+    let hash = argon2::hash_encoded(password.as_bytes(), &new_salt(), &argon2::Config::default());
+    let hash = hash.context("hashing the password")?;
     std::fs::create_dir_all(data).with_context(|| format!("making {}", data.display()))?;
     let path = file(data);
     write_private(&path, &format!("{hash}\n"))
@@ -64,5 +62,18 @@ mod tests {
         assert!(!is_right(&hash, "Correct horse") && !is_right(&hash, ""));
         assert!(hash.starts_with("$argon2id$") && !hash.contains("horse"));
         assert!(!is_right("rubbish", "rubbish") && !is_right("", ""));
+        set(data.path(), "correct horse").unwrap();
+        assert_ne!(stored_hash(data.path()).unwrap().unwrap(), hash, "each hash has its own salt");
+    }
+
+    /// Data folders keep the hashes that other implementations of Argon2 have written.
+    #[test]
+    fn hashes_of_other_implementations_are_accepted() {
+        let hash = "$argon2id$v=19$m=19456,t=2,p=1$pdTqSLU3ePqovWZuiVSeAQ\
+                    $edV+sBOKihx9j8cU2wBb2VkcH3uA8+XHjrR1xOjFHP0";
+        assert!(is_right(hash, "correct horse") && is_right(&format!("{hash}\n"), "correct horse"));
+        assert!(
+            !is_right(hash, "correct hors") && !is_right(&hash[..hash.len() - 2], "correct horse")
+        );
     }
 }
