@@ -2,6 +2,8 @@
 //!
 //! Traffic goes to loopback only, and every process that is started is ended.
 
+#![expect(clippy::disallowed_methods, reason = "servers and peers are started and ended")]
+
 mod client;
 mod conversation;
 pub mod log;

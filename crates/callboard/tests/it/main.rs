@@ -1,6 +1,7 @@
 //! The real program, started and observed from outside as by a user.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+#![expect(clippy::disallowed_methods, reason = "servers and programs are started and ended")]
 
 mod agui;
 mod api;

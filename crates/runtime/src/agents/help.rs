@@ -57,6 +57,7 @@ impl Learned {
     }
 
     /// Runs `file` and caches its output, unless that is known.
+    #[expect(clippy::disallowed_methods, reason = "the process ends with this call")]
     pub(super) async fn ask(
         &self,
         file: &Path,

@@ -65,6 +65,10 @@ fn run(
     })
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the end of the call ends all processes with its mark"
+)]
 fn start(
     shell: &Shell,
     context: &ToolContext,

@@ -33,6 +33,7 @@ pub(super) type Pipes = (ChildStdout, ChildStdin);
 
 impl Process {
     /// Starts the program. Ends processes first that an earlier Callboard server left under the same mark.
+    #[expect(clippy::disallowed_methods, reason = "dropping the process ends all with its mark")]
     pub(super) async fn start(
         command: &[String],
         folder: &Path,

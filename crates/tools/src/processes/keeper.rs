@@ -28,6 +28,7 @@ const MAX_FIRST_LINE: u64 = 4096;
 
 /// Returns the command that runs a program with a keeper. Fails immediately if the program is missing or not
 /// executable.
+#[expect(clippy::disallowed_methods, reason = "the keeper ends what the program leaves behind")]
 pub fn kept(program: &str, args: &[String]) -> std::io::Result<Command> {
     check(Path::new(program))?;
     // The running executable, even if its file has been replaced by another version.
@@ -67,6 +68,7 @@ pub fn program_of(keeper: u32) -> Option<u32> {
 }
 
 /// Runs as the keeper, until nothing is left of the program.
+#[expect(clippy::disallowed_methods, reason = "this is the keeper, which waits for its program")]
 pub fn keep(command: &[OsString]) -> anyhow::Result<ExitCode> {
     let [program, args @ ..] = command else { anyhow::bail!("there is nothing to keep") };
     set_child_subreaper(Some(getpid()))?;

@@ -12,6 +12,7 @@ fn every_character() -> impl Iterator<Item = char> {
 }
 
 /// Returns the words into which `sh` splits each text.
+#[expect(clippy::disallowed_methods, reason = "the shell ends with its input")]
 fn words_of_shell(texts: &[String]) -> Vec<Vec<String>> {
     let script: String = texts.iter().map(|it| format!("show {it}\n")).collect();
     let show = "show() { printf '%s\\001' \"$@\"; printf '\\002'; }\n";
