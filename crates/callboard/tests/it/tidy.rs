@@ -399,3 +399,69 @@ fn every_dependency_has_its_reason() {
         assert!(is_ours || reasons.contains(&format!("`{name}`")), "{name} has no reason");
     }
 }
+
+/// Dependencies are used by the code of the program, dev-dependencies at least by tests.
+#[test]
+fn every_dependency_is_used() {
+    let mut manifests: Vec<PathBuf> =
+        std::fs::read_dir(root().join("crates")).unwrap().map(|it| it.unwrap().path()).collect();
+    manifests.push(root().join("bench"));
+    for folder in manifests {
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let manifest: toml::Table = manifest.parse().unwrap();
+        let names = |section: &str| -> Vec<String> {
+            let section = manifest.get(section).and_then(|it| it.as_table());
+            section.into_iter().flat_map(|it| it.keys().cloned()).collect()
+        };
+        let (dependencies, of_tests) = (names("dependencies"), names("dev-dependencies"));
+        let (mut program, mut tests) = (String::new(), String::new());
+        for file in ["src", "tests", "benches", "examples"].map(|it| folder.join(it)) {
+            for file in if file.is_dir() { rust_files(&file) } else { Vec::new() } {
+                let text = without_comments(&std::fs::read_to_string(&file).unwrap());
+                let is_test = file.strip_prefix(&folder).unwrap().iter().any(|it| {
+                    ["tests", "tests.rs", "benches", "examples"].iter().any(|name| it == *name)
+                });
+                let (code, inline) =
+                    text.split_once("#[cfg(test)]\nmod tests {").unwrap_or((&text, ""));
+                if is_test {
+                    tests += code
+                } else {
+                    program += code
+                }
+                tests += inline;
+            }
+        }
+        for name in &dependencies {
+            assert!(names_crate(&program, name), "{} does not use {name}", folder.display());
+        }
+        // Those in both sections add a feature for tests.
+        for name in of_tests.iter().filter(|it| !dependencies.contains(it)) {
+            let is_used = names_crate(&tests, name) || names_crate(&program, name);
+            assert!(is_used, "the tests of {} do not use {name}", folder.display());
+        }
+    }
+}
+
+fn without_comments(code: &str) -> String {
+    let lines = code.lines().filter(|it| !it.trim_start().starts_with("//"));
+    lines.flat_map(|it| [it, "\n"]).collect()
+}
+
+/// Returns whether the code has a path into the crate.
+fn names_crate(code: &str, name: &str) -> bool {
+    let path = format!("{}::", name.replace('-', "_"));
+    let is_letter = |it: char| it.is_alphanumeric() || it == '_';
+    code.match_indices(&path).any(|(at, _)| {
+        let before = code[..at].strip_suffix("::").unwrap_or(&code[..at]);
+        !before.ends_with(is_letter)
+    })
+}
+
+#[test]
+fn uses_of_crates_are_found() {
+    assert!(names_crate("use serde_json::Value;", "serde-json"));
+    assert!(names_crate("#[derive(serde::Serialize)]", "serde"));
+    assert!(names_crate("use ::serde::Serialize;", "serde"));
+    assert!(!names_crate("let serde = my_serde::new(); other::serde::new()", "serde"));
+    assert!(!names_crate(&without_comments("// like serde::Serialize"), "serde"));
+}
