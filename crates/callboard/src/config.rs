@@ -23,7 +23,7 @@ use backends::Pace;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
-use tracing_subscriber::filter::LevelFilter;
+use tracing::level_filters::LevelFilter;
 
 use crate::cli::ServeArgs;
 use runtime::ExchangeLimits;

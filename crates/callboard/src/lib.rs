@@ -9,6 +9,7 @@ mod config;
 mod doctor;
 mod export;
 mod import;
+mod logging;
 mod password;
 mod send;
 mod serve;

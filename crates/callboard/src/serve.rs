@@ -1,7 +1,7 @@
 //! `callboard serve`: opens the data folder, recovers interrupted sessions, serves requests until a
 //! signal arrives, and shuts down in order.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,6 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tools::Tools;
 use tools::mcp::{McpServers, StoreFile};
-use tracing_subscriber::filter::{LevelFilter, Targets};
 use transcript::Millis;
 
 use runtime::agents::{Agents, SHIPPED};
@@ -32,6 +31,7 @@ use runtime::{Services, Sessions, end_survivors};
 use web::{App, Edge, ProgramMcp, oldest_sign_in};
 
 use crate::config::Config;
+use crate::logging;
 
 /// Limit on open files, which include connections and programs.
 const OPEN_FILES: u64 = 65_536;
@@ -74,7 +74,7 @@ impl Place {
 }
 
 pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
-    start_logging(config.log);
+    logging::start(config.log);
     match &config.file {
         Some(file) => tracing::info!(file = %file.display(), "configuration read"),
         None => tracing::info!("no configuration file, the defaults are used"),
@@ -312,15 +312,4 @@ fn allow_many_connections() {
 fn announce(address: SocketAddr, token: &str) -> anyhow::Result<()> {
     println!("callboard listening on http://{address}/?token={token}");
     std::io::stdout().flush().context("writing the ready line")
-}
-
-/// Logs to standard error. The filter is a plain level, which needs no pattern language.
-fn start_logging(level: LevelFilter) {
-    use tracing_subscriber::prelude::*;
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
-    // Files and journals show no colours.
-    let lines = lines.with_ansi(std::io::stderr().is_terminal());
-    // `rmcp` logs the messages of MCP servers at every level.
-    let filter = Targets::new().with_default(level).with_target("rmcp", LevelFilter::OFF);
-    let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
 }
