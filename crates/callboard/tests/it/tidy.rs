@@ -465,3 +465,12 @@ fn uses_of_crates_are_found() {
     assert!(!names_crate("let serde = my_serde::new(); other::serde::new()", "serde"));
     assert!(!names_crate(&without_comments("// like serde::Serialize"), "serde"));
 }
+
+/// `cargo update` would choose the tables of ICU, which are 21 crates. This returns to the smaller ones:
+/// `cargo update -p idna_adapter --precise 1.1.0`.
+#[test]
+fn hosts_need_no_icu() {
+    let lock = std::fs::read_to_string(root().join("Cargo.lock")).unwrap();
+    assert!(lock.contains("name = \"idna_adapter\"\nversion = \"1.1."), "another backend of idna");
+    assert!(!lock.contains("name = \"icu_"), "a crate of ICU");
+}
