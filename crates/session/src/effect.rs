@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use backends::Request;
 use transcript::{
-    CallId, ClientId, ExchangeId, MessageId, Millis, OpenExchange, Record, ResponseId, Seq, Summary,
+    CallId, ClientId, ExchangeId, MessageId, OpenExchange, RawLine, Record, ResponseId, Summary,
 };
 
 use crate::{Answer, Refused, ReplyId};
@@ -191,17 +191,4 @@ pub enum Lookup {
     Call(CallId),
     /// Whether a grant holds for good; answered by [`crate::Found::Granted`].
     Grant(String),
-}
-
-/// A line of the program's stdout, with the records that were made of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RawLine {
-    /// When it was read.
-    pub at: Millis,
-    /// First record.
-    pub from: Seq,
-    /// Last record; less than `from` if there is none.
-    pub to: Seq,
-    /// The text.
-    pub text: String,
 }

@@ -79,7 +79,7 @@ pub use command::{
     MessageState, NewMessage, Opened, Outcome, QueuedChange, Receipt, Refused, RelayedCall,
     SessionPatch, Undone, answering,
 };
-pub use effect::{Asker, Effect, Lookup, ProposedCall, QueryId, RawLine};
+pub use effect::{Asker, Effect, Lookup, ProposedCall, QueryId};
 pub use input::{
     AgentInput, Found, History, Input, Judged, Launched, LaunchedProgram, OfferedTools,
     ResponsePart, Ruling, ToolUpdate,

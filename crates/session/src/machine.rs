@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use backends::ToolOutcome;
 use transcript::{
-    Ending, ErrorInfo, Event, Millis, Queue, QueuedMessage, Record, ResponseId, Seq, SessionId,
-    Summary,
+    Ending, ErrorInfo, Event, Millis, Queue, QueuedMessage, RawLine, Record, ResponseId, Seq,
+    SessionId, Summary,
 };
 
 use crate::agent::Agent;
@@ -20,7 +20,7 @@ use crate::run::Run;
 use crate::unread::Unread;
 use crate::{
     AgentFacts, AgentInput, AnswerType, Effect, Found, Input, Judged, Line, Lookup, ProposedCall,
-    QueryId, RawLine, Refused, ReplyId, ReplyTo, Settings,
+    QueryId, Refused, ReplyId, ReplyTo, Settings,
 };
 
 /// One session at work.

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use transcript::Millis;
-
-use crate::RawLine;
+use transcript::{Millis, RawLine};
 
 /// Bytes that are stored without further delay.
 const ENOUGH: usize = 256 * 1024;

@@ -3,9 +3,9 @@
 use backends::{Effect as AgentEffect, Exit, Input};
 use serde_json::{Value, json};
 use transcript::{
-    ClientTool, Ending, ErrorCode, ErrorInfo, Event, Executor, Level, Message, Record, ResponseId,
-    RunMessage, RunStatus, SteerState, Transcript, Trigger, Validation, close, correct_result_code,
-    implied_start, pause,
+    ClientTool, Ending, ErrorCode, ErrorInfo, Event, Executor, Level, Message, RawLine, Record,
+    ResponseId, RunMessage, RunStatus, SteerState, Transcript, Trigger, Validation, close,
+    correct_result_code, implied_start, pause,
 };
 
 use crate::agent::Agent;
@@ -15,7 +15,7 @@ use crate::phase::Phase;
 use crate::run::Run;
 use crate::unread::{Keep, MAX_RAW};
 use crate::{
-    AgentInput, Effect, History, Launched, Line, OfferedTools, OpenRun, RawLine, Session, answering,
+    AgentInput, Effect, History, Launched, Line, OfferedTools, OpenRun, Session, answering,
 };
 
 /// The next step of the agent's lane.

@@ -63,7 +63,7 @@ pub use files::check::{Checked, check};
 pub use files::lock::{Holder, holder_of};
 pub use log::conversation::{Conversation, StoredRun};
 pub use log::message::{MessageKind, MessageRow, Window};
-pub use log::raw::{NumberedLine, RawLine};
+pub use log::raw::NumberedLine;
 pub use log::read::{Page, ReadRange, Stored};
 pub use log::session::Listed;
 pub use meta::grant::Grant;

@@ -3,11 +3,13 @@
 mod message;
 mod queue;
 mod quiesce;
+mod raw_line;
 mod summary;
 mod transcript;
 
 pub use message::{Content, Message, UserMessage};
 pub use queue::{Queue, QueuedMessage};
 pub use quiesce::{IMPORTED, quiesce};
+pub use raw_line::RawLine;
 pub use summary::{AgentLink, OpenExchange, Resuming, SessionState, Summary};
 pub use transcript::{Change, Transcript};

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::FutureExt;
-use session::{Answer, Effect, History, Input, OfferedTools, RawLine, Refused, ReplyId};
+use session::{Answer, Effect, History, Input, OfferedTools, Refused, ReplyId};
 use store::{Grant, Unrecognized};
 use tokio::sync::watch;
 use tools::processes::{Mark, Processes};
 use tools::{Stopped, ToolContext, ToolEvent, ToolUpdate};
-use transcript::{CallId, ErrorCode, ErrorInfo, Record, ResponseId, Seq, Summary};
+use transcript::{CallId, ErrorCode, ErrorInfo, RawLine, Record, ResponseId, Seq, Summary};
 
 use super::{Driver, HistoryRequest, Preparing, Stop};
 use crate::driver::request::RunningRequest;
@@ -174,8 +174,7 @@ impl Driver {
         let store = &self.services.store;
         let mut stored = Ok(());
         if !lines.is_empty() && self.services.keeps_raw {
-            let as_stored = |RawLine { at, from, to, text }| store::RawLine { at, from, to, text };
-            stored = store.add_raw(&self.id, lines.into_iter().map(as_stored).collect()).await;
+            stored = store.add_raw(&self.id, lines).await;
         }
         if !unrecognized.is_empty() {
             let summary = self.session.summary();

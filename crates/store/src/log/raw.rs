@@ -6,34 +6,11 @@
 use std::ops::RangeInclusive;
 
 use rusqlite::{Connection, OptionalExtension, Rows, params};
-use transcript::{Millis, Seq, SessionId};
+use transcript::{Millis, RawLine, Seq, SessionId};
 
 use crate::files::connection::{int, seq};
 use crate::log::{blob, session};
 use crate::{AppendError, Error, Store};
-
-/// Line of a program's output, without the line end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RawLine {
-    /// Time when the line was read.
-    pub at: Millis,
-    /// Number of the first record that was made of the line.
-    pub from: Seq,
-    /// Number of the last such record. Less than `from` if there is none.
-    pub to: Seq,
-    /// Content of the line.
-    pub text: String,
-}
-
-impl RawLine {
-    fn is_of(&self, records: &RangeInclusive<Seq>) -> bool {
-        let made_any = self.from <= self.to;
-        let begins_before_end = self.from <= *records.end();
-        // What made none stands before the record that would have been its own.
-        begins_before_end
-            && if made_any { self.to >= *records.start() } else { self.from > *records.start() }
-    }
-}
 
 /// Raw line with its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,7 +80,7 @@ impl Store {
                  ORDER BY first",
             )?;
             let rows = find.query(params![key, number(after), first, last])?;
-            page(rows, limit, |it| it.number > after && it.line.is_of(&records))
+            page(rows, limit, |it| it.number > after && is_of(&it.line, &records))
         })
         .await
     }
@@ -121,6 +98,15 @@ impl Store {
         })
         .await
     }
+}
+
+/// Returns whether the line belongs to one of the records.
+fn is_of(line: &RawLine, records: &RangeInclusive<Seq>) -> bool {
+    let made_any = line.from <= line.to;
+    let begins_before_end = line.from <= *records.end();
+    // What made none stands before the record that would have been its own.
+    begins_before_end
+        && if made_any { line.to >= *records.start() } else { line.from > *records.start() }
 }
 
 fn add(db: &Connection, session: i64, lines: &[RawLine]) -> Result<(), Error> {

@@ -137,7 +137,7 @@ async fn use_everything(store: &Store) {
     store.history(&id, false).await.unwrap();
     store.run(&id, &ResponseId::new("r3")).await.unwrap();
     store.queue(&id).await.unwrap();
-    let line = crate::RawLine {
+    let line = transcript::RawLine {
         at: transcript::Millis(1),
         from: Seq(1),
         to: Seq(2),

@@ -1,10 +1,10 @@
 //! Data about programs: their lines, their processes, and unrecognized messages.
 
 use tempfile::TempDir;
-use transcript::{Event, Millis, Seq, SessionId};
+use transcript::{Event, Millis, RawLine, Seq, SessionId};
 
 use super::{append, open, records, session};
-use crate::{NumberedLine, Process, RawLine, Store, Unrecognized, unrecognized_in};
+use crate::{NumberedLine, Process, Store, Unrecognized, unrecognized_in};
 
 /// Each line made one record, but for every third, which made none.
 fn lines(n: u64) -> Vec<RawLine> {

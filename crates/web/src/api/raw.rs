@@ -214,7 +214,7 @@ impl DescribeOutput for RawAnswer {
 
 impl From<NumberedLine> for RawLine {
     fn from(NumberedLine { number, line }: NumberedLine) -> Self {
-        let store::RawLine { at, from, to, text } = line;
+        let transcript::RawLine { at, from, to, text } = line;
         let made = (from <= to).then_some((from, to));
         let (first_seq, last_seq) = made.unzip();
         Self { number, at, first_seq, last_seq, text }
