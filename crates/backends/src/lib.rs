@@ -65,15 +65,14 @@ mod program_kind;
 mod resume_id;
 mod steering;
 mod surrogates;
+mod tool_event;
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
 pub use transcript::arguments_summary;
-use transcript::{
-    CallId, ErrorInfo, Event, MessageId, Millis, PartKind, ResponseId, RunMessage, Scope,
-};
+use transcript::{CallId, Event, MessageId, Millis, PartKind, ResponseId, RunMessage, Scope};
 
 pub use crate::claude::Claude;
 pub use crate::demo::{Demo, Pace};
@@ -83,6 +82,7 @@ pub use crate::pi::Pi;
 pub use crate::program_kind::ProgramKind;
 pub use crate::resume_id::ResumeId;
 pub use crate::surrogates::replace_lone_surrogates;
+pub use crate::tool_event::{ToolEvent, ToolOutcome};
 
 /// An agent, seen from the server.
 pub trait Backend: fmt::Debug + Send {
@@ -160,17 +160,6 @@ pub enum Input {
     Interrupt,
     /// The time of the last [`Effect::WakeAt`] has come.
     Wake,
-}
-
-/// Result of a tool call. `error` is the reason when `ok` is false.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToolOutcome {
-    /// Whether the call succeeded.
-    pub ok: bool,
-    /// Result for the model.
-    pub result: Value,
-    /// Reason of a failure.
-    pub error: Option<ErrorInfo>,
 }
 
 /// Decision about a call that the agent asked about.

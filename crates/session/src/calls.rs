@@ -8,7 +8,7 @@ use transcript::{
 
 use crate::lanes::{AgentWait, Owed, Question, WantedCall};
 use crate::machine::not_run;
-use crate::{Asker, Effect, Judged, ProposedCall, Refused, ReplyTo, Ruling, Session, ToolUpdate};
+use crate::{Asker, Effect, Judged, ProposedCall, Refused, ReplyTo, Ruling, Session, ToolEvent};
 
 /// How long a client may take to run a tool, unless approvals have a time limit.
 const CLIENT_TIMEOUT_MS: u64 = 300_000;
@@ -180,27 +180,22 @@ impl Session {
         }
     }
 
-    pub(crate) fn take_tool_update(
-        &mut self,
-        run: &ResponseId,
-        call_id: CallId,
-        update: ToolUpdate,
-    ) {
+    pub(crate) fn take_tool_event(&mut self, run: &ResponseId, call_id: CallId, event: ToolEvent) {
         let is_open = self.phase.run().is_some_and(|it| it.id == *run);
-        match update {
-            ToolUpdate::Emit { reply, .. } if !is_open => self.refuse(reply, Refused::Stopping),
+        match event {
+            ToolEvent::Emit { written, .. } if !is_open => self.refuse(written, Refused::Stopping),
             _ if !is_open => (),
-            ToolUpdate::Output { stream, offset, delta } => {
+            ToolEvent::Output { stream, offset, delta } => {
                 self.push_here(Event::ToolOutputDelta { call_id, stream, offset, delta });
             }
-            ToolUpdate::Retry { attempt, max_attempts, error } => {
+            ToolEvent::Retry { attempt, max_attempts, error } => {
                 self.push_here(Event::ToolRetry { call_id, attempt, max_attempts, error });
             }
-            ToolUpdate::Emit { event, reply } => {
+            ToolEvent::Emit { event, written } => {
                 self.push_here(*event);
-                self.reply(reply, ());
+                self.reply(written, ());
             }
-            ToolUpdate::Done(outcome) => {
+            ToolEvent::Done(outcome) => {
                 if let Some(run) = self.phase.run_mut() {
                     run.running.remove(&call_id);
                 }

@@ -2,11 +2,9 @@
 
 use std::collections::HashSet;
 
-use backends::{Backend, Lost, ToolOutcome};
+use backends::{Backend, Lost};
 use serde_json::Value;
-use transcript::{
-    Call, CallId, ErrorInfo, Event, MessageId, OutputStream, ResponseId, WriteTarget,
-};
+use transcript::{Call, CallId, ErrorInfo, MessageId, ResponseId, WriteTarget};
 
 use crate::{Command, Line, QueryId, ReplyId, ReplyTo};
 
@@ -85,7 +83,7 @@ pub enum AgentInput {
         /// The call.
         call_id: CallId,
         /// The report.
-        update: ToolUpdate,
+        event: ToolEvent,
     },
 }
 
@@ -115,37 +113,8 @@ impl From<ResponsePart> for backends::Input {
     }
 }
 
-/// Report of a running tool.
-#[derive(Debug)]
-pub enum ToolUpdate {
-    /// A piece of output.
-    Output {
-        /// The stream that was written to.
-        stream: OutputStream,
-        /// Bytes of the stream before this piece.
-        offset: u64,
-        /// The new text.
-        delta: String,
-    },
-    /// The call failed in a way that may pass, and is tried again.
-    Retry {
-        /// Number of the next attempt, from 2.
-        attempt: u32,
-        /// Attempts in all.
-        max_attempts: u32,
-        /// Why the attempt before it failed.
-        error: ErrorInfo,
-    },
-    /// An event for the log.
-    Emit {
-        /// The event.
-        event: Box<Event>,
-        /// The tool, which waits until the event is in the log.
-        reply: ReplyTo<()>,
-    },
-    /// The call has ended.
-    Done(ToolOutcome),
-}
+/// A report of a running tool. The tool gets its reply once its event is in the log.
+pub type ToolEvent = backends::ToolEvent<ReplyTo<()>>;
 
 /// An agent that is ready to work.
 #[derive(Debug)]

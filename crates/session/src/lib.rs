@@ -82,7 +82,7 @@ pub use command::{
 pub use effect::{Asker, Effect, Lookup, ProposedCall, QueryId};
 pub use input::{
     AgentInput, Found, History, Input, Judged, Launched, LaunchedProgram, OfferedTools,
-    ResponsePart, Ruling, ToolUpdate,
+    ResponsePart, Ruling, ToolEvent,
 };
 pub use lines::{Line, Lines};
 pub use machine::{OpenRun, Opening, Session};

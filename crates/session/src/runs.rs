@@ -227,8 +227,8 @@ impl Session {
             Step::Input(AgentInput::Line(line)) => self.take_line(line),
             Step::Input(AgentInput::Exited { code, stderr }) => self.take_exit(code, stderr),
             Step::Input(AgentInput::Response(part)) => self.feed(part.into()),
-            Step::Input(AgentInput::Tool { run, call_id, update }) => {
-                self.take_tool_update(&run, call_id, update);
+            Step::Input(AgentInput::Tool { run, call_id, event }) => {
+                self.take_tool_event(&run, call_id, event);
             }
         }
     }

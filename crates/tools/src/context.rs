@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use backends::ToolOutcome;
 use tokio::sync::{mpsc, oneshot, watch};
-use transcript::{CallId, ErrorInfo, Event, Millis, OutputStream, ResponseId, SessionId};
+use transcript::{CallId, ErrorInfo, Event, Millis, ResponseId, SessionId};
 
 use crate::{Peers, PrivateFiles, interrupted};
 
@@ -45,37 +44,8 @@ pub struct ToolUpdate {
     pub event: ToolEvent,
 }
 
-/// Content of a [`ToolUpdate`].
-#[derive(Debug)]
-pub enum ToolEvent {
-    /// New output; `offset` counts the bytes of the stream before it.
-    Output {
-        /// The stream that was written to.
-        stream: OutputStream,
-        /// Bytes of the stream before the new text.
-        offset: u64,
-        /// The new text.
-        delta: String,
-    },
-    /// The call failed and is retried.
-    Retry {
-        /// Number of the next attempt, from 2.
-        attempt: u32,
-        /// Maximum number of attempts.
-        max_attempts: u32,
-        /// Why the attempt before it failed.
-        error: ErrorInfo,
-    },
-    /// An event for the log of the call's run.
-    Emit {
-        /// The event to append.
-        event: Box<Event>,
-        /// Resolves once the event is in the log.
-        written: oneshot::Sender<()>,
-    },
-    /// The call has ended.
-    Done(ToolOutcome),
-}
+/// Content of a [`ToolUpdate`]. An event is confirmed once it is in the log.
+pub type ToolEvent = backends::ToolEvent<oneshot::Sender<()>>;
 
 impl ToolContext {
     pub(crate) fn check_stopped(&self) -> Result<(), ErrorInfo> {

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use session::{AgentInput, Input, ReplyId, ReplyTo, ToolUpdate};
+use session::{AgentInput, Input, ReplyId, ReplyTo};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use tools::ToolEvent;
+use tools::{ToolEvent, ToolUpdate};
 use transcript::{CallId, ResponseId};
 
 use super::callers::new_reply_id;
@@ -16,8 +16,8 @@ const UPDATES: usize = 64;
 pub(super) struct RunningTools {
     run: Option<ResponseId>,
     tools: HashMap<CallId, RunningTool>,
-    sender: mpsc::Sender<tools::ToolUpdate>,
-    updates: mpsc::Receiver<tools::ToolUpdate>,
+    sender: mpsc::Sender<ToolUpdate>,
+    updates: mpsc::Receiver<ToolUpdate>,
     /// Tools that wait until their event is in the log.
     emitting: HashMap<ReplyId, oneshot::Sender<()>>,
 }
@@ -37,7 +37,7 @@ impl Default for RunningTools {
 
 impl RunningTools {
     /// Returns the channel for a new tool's updates.
-    pub(super) fn updates(&self) -> mpsc::Sender<tools::ToolUpdate> {
+    pub(super) fn updates(&self) -> mpsc::Sender<ToolUpdate> {
         self.sender.clone()
     }
 
@@ -93,26 +93,17 @@ impl RunningTools {
         Some(self.as_input(update))
     }
 
-    fn as_input(&mut self, update: tools::ToolUpdate) -> Input {
-        let tools::ToolUpdate { call_id, event } = update;
-        let update = match event {
-            ToolEvent::Output { stream, offset, delta } => {
-                ToolUpdate::Output { stream, offset, delta }
-            }
-            ToolEvent::Retry { attempt, max_attempts, error } => {
-                ToolUpdate::Retry { attempt, max_attempts, error }
-            }
-            ToolEvent::Emit { event, written } => {
-                let id = new_reply_id();
-                self.emitting.insert(id, written);
-                ToolUpdate::Emit { event, reply: ReplyTo::new(id) }
-            }
-            ToolEvent::Done(outcome) => {
-                self.tools.remove(&call_id);
-                ToolUpdate::Done(outcome)
-            }
-        };
+    fn as_input(&mut self, update: ToolUpdate) -> Input {
+        let ToolUpdate { call_id, event } = update;
+        if let ToolEvent::Done(_) = event {
+            self.tools.remove(&call_id);
+        }
+        let event = event.map(|written| {
+            let id = new_reply_id();
+            self.emitting.insert(id, written);
+            ReplyTo::new(id)
+        });
         let run = self.run.clone().unwrap_or_else(|| ResponseId::new(""));
-        Input::Agent(AgentInput::Tool { run, call_id, update })
+        Input::Agent(AgentInput::Tool { run, call_id, event })
     }
 }

@@ -6,7 +6,7 @@ use super::agents::succeeded;
 use super::world::{Kind, World};
 use crate::{
     Answer, Answered, Approval, Command, MessageState, NewMessage, Receipt, Refused, ReplyId,
-    Ruling, ToolUpdate,
+    Ruling, ToolEvent,
 };
 
 /// Names of the events in the log.
@@ -43,7 +43,7 @@ fn a_call_is_approved_runs_and_the_answer_follows() {
         let approval = Approval { call_id, answer, feedback: None, by: "user".to_owned() };
         world.command(|reply| Command::Approve { approval, reply });
         world.run_driver();
-        world.tool(|| ToolUpdate::Done(succeeded()));
+        world.tool(|| ToolEvent::Done(succeeded()));
         world.run_driver();
     }
     assert_eq!(

@@ -12,7 +12,7 @@ use super::laws::{check_always, check_at_rest};
 use super::world::{Kind, World};
 use crate::{
     Answered, Approval, Command, Input, NewMessage, QueuedChange, RelayedCall, ReplyId, ReplyTo,
-    Ruling, ToolUpdate,
+    Ruling, ToolEvent,
 };
 
 type Action = fn(&mut World);
@@ -255,7 +255,7 @@ fn finish_tool(world: &mut World) {
 
 fn emit_output(world: &mut World) {
     let (stream, offset) = (transcript::OutputStream::Stdout, 0);
-    world.tool(|| ToolUpdate::Output { stream, offset, delta: "x".to_owned() });
+    world.tool(|| ToolEvent::Output { stream, offset, delta: "x".to_owned() });
 }
 
 fn crash(world: &mut World) {

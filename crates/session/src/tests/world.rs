@@ -12,7 +12,7 @@ use super::agents::{Model, Program, TOOLS, succeeded};
 use crate::{
     AgentFacts, AgentInput, Answer, Command, Effect, Found, History, Input, Judged, Launched,
     LaunchedProgram, Line, Lookup, OfferedTools, OpenRun, Opening, QueryId, Refused, ReplyId,
-    ReplyTo, Ruling, Session, Settings, ToolUpdate,
+    ReplyTo, Ruling, Session, Settings, ToolEvent,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,18 +151,18 @@ impl World {
         }
     }
 
-    pub(super) fn tool(&mut self, update: impl FnOnce() -> ToolUpdate) {
+    pub(super) fn tool(&mut self, event: impl FnOnce() -> ToolEvent) {
         let Some((run, call_id)) = self.running.first().cloned() else { return };
-        let update = update();
-        if matches!(update, ToolUpdate::Done(_)) {
+        let event = event();
+        if matches!(event, ToolEvent::Done(_)) {
             self.running.remove(0);
         }
-        self.give(Input::Agent(AgentInput::Tool { run, call_id, update }));
+        self.give(Input::Agent(AgentInput::Tool { run, call_id, event }));
     }
 
     /// Lets the first tool end.
     pub(super) fn finish_tool(&mut self) {
-        self.tool(|| ToolUpdate::Done(succeeded()));
+        self.tool(|| ToolEvent::Done(succeeded()));
     }
 
     /// Number of replies that the driver owes.
