@@ -39,7 +39,7 @@ use self::run::Run;
 pub use self::settings::{Settings, program};
 use self::wire::{ApiEvent, Line, Task};
 use crate::program::{self, Context, ProgramAgent, Recent};
-use crate::{Backend, Effect, Exit, Input, Launch, Verdict};
+use crate::{Exit, Launch, ProgramBackend, ProgramEffect, ProgramInput, Verdict};
 
 /// Number of ended agents that are remembered: an agent that has ended sends little after that, and soon.
 const FORMER_AGENTS: usize = 32;
@@ -92,8 +92,8 @@ impl Claude {
     }
 }
 
-impl Backend for Claude {
-    fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
+impl ProgramBackend for Claude {
+    fn on(&mut self, now: Millis, input: ProgramInput) -> Vec<ProgramEffect> {
         self.0.on(now, input)
     }
 }

@@ -41,7 +41,7 @@ use self::questions::{Kind, Request};
 pub use self::settings::{Settings, program};
 use self::turn::Run;
 use crate::program::{Adapter, Context, ProgramAgent};
-use crate::{Backend, Effect, Exit, Launch, ResumeId, Verdict};
+use crate::{Exit, Launch, ProgramBackend, ProgramEffect, ResumeId, RunEffect, Verdict};
 
 /// The `source` of lines that cannot be read.
 const SOURCE: &str = "codex";
@@ -52,7 +52,7 @@ const PATIENCE_MS: u64 = 5000;
 const UNANSWERED: usize = 32;
 
 /// Creates the agent for a process that [`program`] described.
-pub fn backend(settings: Arc<Settings>, launch: &Launch) -> Box<dyn Backend> {
+pub fn backend(settings: Arc<Settings>, launch: &Launch) -> Box<dyn ProgramBackend> {
     match settings.app_server {
         true => Box::new(ProgramAgent::new(Codex::new(settings, launch))),
         false => Box::new(ProgramAgent::new(CodexExec::new(launch))),
@@ -186,7 +186,7 @@ impl Adapter for Codex {
 
     fn steer(&mut self, message_id: MessageId, message: &Value, cx: &mut Cx) {
         let Some((thread, turn)) = self.turn_of(None) else {
-            return cx.out.push(Effect::CannotSteer(message_id));
+            return cx.out.push(RunEffect::CannotSteer(message_id));
         };
         let input = wire::input(message);
         let params = json!({
@@ -239,7 +239,7 @@ impl Adapter for Codex {
             return self.end_as_it_did(cx);
         }
         if run.is_interrupted {
-            cx.out.push(Effect::Quit);
+            cx.out.push(ProgramEffect::Quit);
             return self.end(RunStatus::Cancelled, None, cx);
         }
         // It has been idle all that time: the report of the turn's end was lost.
@@ -374,7 +374,7 @@ impl Codex {
                 self.advance(cx);
             }
             (Sent::Initialize, Some(error)) => {
-                cx.out.push(Effect::Quit);
+                cx.out.push(ProgramEffect::Quit);
                 self.fail(error, cx);
             }
             (Sent::OpenThread { resumes }, None) => self.thread_opened(result, resumes, cx),
@@ -415,17 +415,17 @@ impl Codex {
     /// The app-server is of a version that cannot be driven.
     fn outdated(&mut self, method: &str, cx: &mut Cx) {
         if self.run.as_ref().is_some_and(|it| it.is_interrupted) {
-            cx.out.push(Effect::Quit);
+            cx.out.push(ProgramEffect::Quit);
             return self.end(RunStatus::Cancelled, None, cx);
         }
         if self.run.is_none() {
-            return cx.out.push(Effect::Quit);
+            return cx.out.push(ProgramEffect::Quit);
         }
         let text = format!(
             "The app-server of this Codex does not know {method}, so `codex exec` is used instead."
         );
         cx.out.notice(Level::Info, text);
-        cx.out.push(Effect::Outdated);
+        cx.out.push(ProgramEffect::Outdated);
         cx.out.abandon_run();
     }
 

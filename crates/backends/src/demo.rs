@@ -25,7 +25,10 @@ use self::beats::Beats;
 pub use self::beats::Pace;
 use self::history::count_words;
 use self::plan::{Plan, Purpose, Step};
-use crate::{Backend, Effect, Ending, Input, ToolOutcome, ids_given, open_calls};
+use crate::model_backend::{ids_given, open_calls};
+use crate::{
+    Ending, ModelBackend, ModelEffect, ModelInput, ReadyCall, RunEffect, RunInput, ToolOutcome,
+};
 
 /// The built-in demo agent.
 #[derive(Debug)]
@@ -42,33 +45,42 @@ impl Demo {
     }
 }
 
-impl Backend for Demo {
-    fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
+impl ModelBackend for Demo {
+    fn on(&mut self, now: Millis, input: ModelInput) -> Vec<ModelEffect> {
         match (input, &mut self.run) {
-            (Input::Start { response_id, history }, run) => {
+            (ModelInput::Run(RunInput::Start { response_id, history }), run) => {
                 *run = Some(Run::new(response_id, &history, self.pace));
             }
-            (Input::Resume { answer, history }, run) => {
+            (ModelInput::Resume { answer, history }, run) => {
                 *run = Some(Run::resumed(&answer, &history, self.pace));
             }
-            (Input::ToolResult { call_id, outcome }, Some(run)) => {
+            (ModelInput::ToolResult { call_id, outcome }, Some(run)) => {
                 run.take_result(&call_id, outcome);
             }
-            (Input::Wake, Some(run)) => run.beats.wake(),
-            (Input::Interrupt, Some(run)) => run.interrupt(),
+            (ModelInput::Run(RunInput::Wake), Some(run)) => run.beats.wake(),
+            (ModelInput::Run(RunInput::Interrupt), Some(run)) => run.interrupt(),
             // The plan is made once.
-            (Input::Steer { message_id, .. }, _) => return vec![Effect::CannotSteer(message_id)],
-            // Nothing else was asked for.
-            _ => (),
+            (ModelInput::Run(RunInput::Steer { message_id, .. }), _) => {
+                return vec![RunEffect::CannotSteer(message_id).into()];
+            }
+            // It knows its tools, lets any number of them run, and asks for nothing else.
+            (
+                ModelInput::Tools(_)
+                | ModelInput::ToolWaits(_)
+                | ModelInput::History(_)
+                | ModelInput::Response(_),
+                _,
+            )
+            | (_, None) => (),
         }
         self.play(now)
     }
 }
 
 impl Demo {
-    fn play(&mut self, now: Millis) -> Vec<Effect> {
+    fn play(&mut self, now: Millis) -> Vec<ModelEffect> {
         let effects = self.run.as_mut().map(|run| run.play(now)).unwrap_or_default();
-        if let Some(Effect::End(_)) = effects.last() {
+        if let Some(ModelEffect::Run(RunEffect::End(_))) = effects.last() {
             self.run = None;
         }
         effects
@@ -127,11 +139,10 @@ impl Run {
         run.steps_begun = answer.steps.len() as u32;
         run.is_step_open = answer.steps.last().is_some_and(|it| it.finished.is_none());
         run.usage.total = answer.usage();
-        for effect in open_calls(answer) {
-            let Effect::RunTool { call_id, tool_name, arguments } = &effect else { continue };
-            let task = run.plan.take_over(tool_name, arguments);
-            run.waiting.extend(task.map(|it| (call_id.clone(), it)));
-            run.beats.effect(effect);
+        for call in open_calls(answer) {
+            let task = run.plan.take_over(&call.tool_name, &call.arguments);
+            run.waiting.extend(task.map(|it| (call.call_id.clone(), it)));
+            run.beats.effect(ModelEffect::RunTool(call));
         }
         run
     }
@@ -151,7 +162,7 @@ impl Run {
         self.end(RunStatus::Cancelled, None);
     }
 
-    fn play(&mut self, now: Millis) -> Vec<Effect> {
+    fn play(&mut self, now: Millis) -> Vec<ModelEffect> {
         let mut effects = self.beats.play(now);
         while self.beats.is_empty() && self.waiting.is_empty() && self.write_next_step() {
             effects.extend(self.beats.play(now));
@@ -198,7 +209,7 @@ impl Run {
             self.usage.output += count_words(&arguments);
             self.waiting.push((call_id.clone(), task));
             let tool_name = call.tool_name().to_owned();
-            runs.push(Effect::RunTool { call_id, tool_name, arguments });
+            runs.push(ModelEffect::RunTool(ReadyCall { call_id, tool_name, arguments }));
         }
         for run in runs {
             self.beats.effect(run);
@@ -257,12 +268,8 @@ impl Run {
     }
 
     fn end(&mut self, status: RunStatus, error: Option<ErrorInfo>) {
-        self.beats.effect(Effect::End(Ending {
-            status,
-            error,
-            usage: self.usage.total,
-            cost: None,
-        }));
+        let usage = self.usage.total;
+        self.beats.effect(RunEffect::End(Ending { status, error, usage, cost: None }));
     }
 
     fn next_part_id(&mut self) -> PartId {

@@ -6,11 +6,13 @@ use transcript::{
     RunMessage, Usage, Validation,
 };
 
-use crate::{Effect, Ending, arguments_summary, ids_given};
+use crate::model_backend::ids_given;
+use crate::{Ending, ProgramEffect, RunEffect, arguments_summary};
 
 /// The effects of one answer to the driver, in order. Events belong to a run: without one they are dropped.
+/// `E` is the effect of the backend's family.
 #[derive(Debug)]
-pub(crate) struct Emitter {
+pub(crate) struct Emitter<E = ProgramEffect> {
     /// The `source` of lines that could not be read.
     source: &'static str,
     now: Millis,
@@ -18,7 +20,7 @@ pub(crate) struct Emitter {
     is_running: bool,
     ids_given: u32,
     requests: u64,
-    effects: Vec<Effect>,
+    effects: Vec<E>,
 }
 
 /// A text or a thinking block that has begun.
@@ -30,7 +32,7 @@ pub(crate) struct Part {
     pub(crate) text: String,
 }
 
-impl Emitter {
+impl<E: From<RunEffect>> Emitter<E> {
     pub(crate) fn new(source: &'static str) -> Self {
         Self {
             source,
@@ -78,32 +80,18 @@ impl Emitter {
         self.now = now;
     }
 
-    pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
+    pub(crate) fn take_effects(&mut self) -> Vec<E> {
         std::mem::take(&mut self.effects)
     }
 
-    pub(crate) fn push(&mut self, effect: Effect) {
-        self.effects.push(effect);
-    }
-
-    pub(crate) fn extend(&mut self, effects: impl IntoIterator<Item = Effect>) {
-        self.effects.extend(effects);
+    pub(crate) fn push(&mut self, effect: impl Into<E>) {
+        self.effects.push(effect.into());
     }
 
     pub(crate) fn emit(&mut self, event: Event) {
         if self.is_running {
-            self.push(Effect::Emit(event));
+            self.push(RunEffect::Emit(event));
         }
-    }
-
-    pub(crate) fn write(&mut self, line: String) {
-        self.push(Effect::Write(line));
-    }
-
-    /// Returns a number for the next request to the program. Unique for the life of the process.
-    pub(crate) fn next_request(&mut self) -> u64 {
-        self.requests += 1;
-        self.requests
     }
 
     pub(crate) fn notice(&mut self, level: Level, text: impl Into<String>) {
@@ -127,7 +115,7 @@ impl Emitter {
 
     /// Ends the run. Nothing may be pushed after it.
     pub(crate) fn end_run(&mut self, ending: Ending) {
-        self.push(Effect::End(ending));
+        self.push(RunEffect::End(ending));
         self.is_running = false;
     }
 
@@ -251,12 +239,28 @@ impl Emitter {
     }
 }
 
+impl Emitter {
+    pub(crate) fn write(&mut self, line: String) {
+        self.push(ProgramEffect::Write(line));
+    }
+
+    /// Returns a number for the next request to the program. Unique for the life of the process.
+    pub(crate) fn next_request(&mut self) -> u64 {
+        self.requests += 1;
+        self.requests
+    }
+}
+
 impl Part {
     pub(crate) fn is_thinking(&self) -> bool {
         self.is_thinking
     }
 
-    pub(crate) fn grow(&mut self, delta: impl Into<String>, out: &mut Emitter) {
+    pub(crate) fn grow<E: From<RunEffect>>(
+        &mut self,
+        delta: impl Into<String>,
+        out: &mut Emitter<E>,
+    ) {
         let delta = delta.into();
         self.text.push_str(&delta);
         let (part_id, parent_call_id) = (self.id.clone(), self.parent.clone());
@@ -267,7 +271,12 @@ impl Part {
     }
 
     /// Ends the part with its text as it is. `discarded`: the text is written again in another part.
-    pub(crate) fn end(&mut self, phase: Option<Phase>, discarded: bool, out: &mut Emitter) {
+    pub(crate) fn end<E: From<RunEffect>>(
+        &mut self,
+        phase: Option<Phase>,
+        discarded: bool,
+        out: &mut Emitter<E>,
+    ) {
         let (part_id, parent_call_id) = (self.id.clone(), self.parent.clone());
         let text = std::mem::take(&mut self.text);
         out.emit(match self.is_thinking {

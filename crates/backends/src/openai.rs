@@ -26,7 +26,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde_json::Value;
-use transcript::{CallId, ErrorInfo, Event, Level, Millis, ResponseId, RunMessage, RunStatus};
+use transcript::{
+    CallId, ErrorInfo, Event, Level, MessageId, Millis, ResponseId, RunMessage, RunStatus,
+};
 
 pub use self::decoder::{Decoder, FinishedCall, Outcome, Said, ServiceError};
 use self::emitter::ModelEmitter;
@@ -34,8 +36,12 @@ use self::failure::Failure;
 pub use self::finish_reason::FinishReason;
 use self::limits::{Decision, Progress};
 pub use self::settings::{Limits, Settings};
+use crate::model_backend::open_calls;
 use crate::steering::Steering;
-use crate::{Backend, Effect, Ending, Input, Lost, Request, open_calls};
+use crate::{
+    Ending, Lost, ModelBackend, ModelEffect, ModelInput, ReadyCall, Request, ResponsePart,
+    RunEffect, RunInput,
+};
 
 /// Number of bytes of an error's body that are read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
@@ -56,25 +62,32 @@ impl OpenAi {
     }
 }
 
-impl Backend for OpenAi {
-    fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
-        if let Input::Tools(tools) = input {
-            self.tools = tools;
-            return Vec::new();
-        }
+impl ModelBackend for OpenAi {
+    fn on(&mut self, now: Millis, input: ModelInput) -> Vec<ModelEffect> {
         let settings = || Arc::clone(&self.settings);
-        match &input {
-            Input::Start { response_id, .. } => {
-                self.run = Some(Run::new(settings(), response_id.clone(), now));
+        let (tools, run) = (&mut self.tools, &mut self.run);
+        match (input, &mut *run) {
+            (ModelInput::Tools(given), _) => *tools = given,
+            (ModelInput::Run(RunInput::Start { response_id, history }), run) => {
+                run.insert(Run::new(settings(), response_id, now)).ask(&history, tools);
             }
-            Input::Resume { answer, .. } => self.run = Some(Run::resumed(settings(), answer)),
-            _ => (),
+            (ModelInput::Resume { answer, .. }, run) => {
+                run.insert(Run::resumed(settings(), &answer)).run_tools(now);
+            }
+            (ModelInput::Run(RunInput::Steer { message_id, message }), Some(run)) => {
+                run.steer(message_id, &message);
+            }
+            (ModelInput::Run(RunInput::Interrupt), Some(run)) => run.interrupt(),
+            (ModelInput::Run(RunInput::Wake), Some(run)) => run.wake(now),
+            (ModelInput::History(history), Some(run)) => run.ask(&history, tools),
+            (ModelInput::Response(part), Some(run)) => run.take_response(now, part),
+            (ModelInput::ToolResult { call_id, .. }, Some(run)) => run.take_result(now, &call_id),
+            (ModelInput::ToolWaits(call_id), Some(run)) => run.move_elsewhere(now, &call_id),
+            (_, None) => (),
         }
-        let Some(run) = &mut self.run else { return Vec::new() };
-        run.on(now, input, &self.tools);
-        let effects = run.emitter.out.take_effects();
-        if let Some(Effect::End(_)) = effects.last() {
-            self.run = None;
+        let effects = run.as_mut().map(|it| it.emitter.out.take_effects()).unwrap_or_default();
+        if let Some(ModelEffect::Run(RunEffect::End(_))) = effects.last() {
+            *run = None;
         }
         effects
     }
@@ -102,7 +115,7 @@ enum Phase {
         attempt: u32,
     },
     Tools {
-        waiting: VecDeque<Effect>,
+        waiting: VecDeque<ReadyCall>,
         running: Vec<CallId>,
         /// Calls that wait for a person or a client.
         elsewhere: Vec<CallId>,
@@ -157,35 +170,24 @@ impl Run {
         }
     }
 
-    fn on(&mut self, now: Millis, input: Input, tools: &[Value]) {
-        match input {
-            Input::Resume { .. } => self.run_tools(now),
-            Input::Start { history, .. } | Input::History(history) => self.ask(&history, tools),
-            Input::Head { status, headers } => {
+    fn steer(&mut self, message_id: MessageId, message: &Value) {
+        let text = message["content"].as_str().unwrap_or_default().to_owned();
+        self.steering.send("", message_id, text);
+        // The conversation that is being read includes it.
+        if let Phase::Reading = self.phase {
+            self.hand_over();
+        }
+    }
+
+    fn take_response(&mut self, now: Millis, part: ResponsePart) {
+        match part {
+            ResponsePart::Head { status, headers } => {
                 if let Phase::Asking(attempt) = &mut self.phase {
                     (attempt.status, attempt.headers) = (status, headers);
                 }
             }
-            Input::Bytes(bytes) => self.read(now, &bytes),
-            Input::Ended(how) => self.ended(now, how),
-            Input::ToolResult { call_id, .. } => self.take_result(now, &call_id),
-            Input::ToolWaits(call_id) => self.move_elsewhere(now, &call_id),
-            Input::Wake => self.wake(now),
-            Input::Interrupt => self.interrupt(),
-            Input::Steer { message_id, message } => {
-                let text = message["content"].as_str().unwrap_or_default().to_owned();
-                self.steering.send("", message_id, text);
-                // The conversation that is being read includes it.
-                if let Phase::Reading = self.phase {
-                    self.hand_over();
-                }
-            }
-            // Handled before, or meant for programs.
-            Input::Tools(_)
-            | Input::Line(_)
-            | Input::Spare(_)
-            | Input::Decided { .. }
-            | Input::Exited(_) => (),
+            ResponsePart::Bytes(bytes) => self.read(now, &bytes),
+            ResponsePart::Ended(how) => self.ended(now, how),
         }
     }
 
@@ -201,7 +203,7 @@ impl Run {
     }
 
     fn send(&mut self, request: Request, number: u32) {
-        self.emitter.out.push(Effect::Request(request.clone()));
+        self.emitter.out.push(ModelEffect::Request(request.clone()));
         self.phase = Phase::Asking(Box::new(Attempt {
             number,
             request,
@@ -326,7 +328,7 @@ impl Run {
         for call in &refused {
             self.emitter.refuse_for_limit(call);
         }
-        let waiting = allowed.into_iter().map(|it| it.run()).collect();
+        let waiting = allowed.into();
         let (running, elsewhere) = (Vec::new(), Vec::new());
         self.phase = Phase::Tools { waiting, running, elsewhere, cut_off: is_cut_off };
         self.run_tools(now);
@@ -337,11 +339,9 @@ impl Run {
     fn run_tools(&mut self, now: Millis) {
         let Phase::Tools { waiting, running, elsewhere, cut_off } = &mut self.phase else { return };
         while running.len() < self.settings.parallel_tools.max(1) {
-            let Some(effect) = waiting.pop_front() else { break };
-            if let Effect::RunTool { call_id, .. } = &effect {
-                running.push(call_id.clone());
-            }
-            self.emitter.out.push(effect);
+            let Some(call) = waiting.pop_front() else { break };
+            running.push(call.call_id.clone());
+            self.emitter.out.push(ModelEffect::RunTool(call));
         }
         if running.is_empty() && elsewhere.is_empty() {
             let decision = match *cut_off {
@@ -375,7 +375,7 @@ impl Run {
         if should_continue {
             self.phase = Phase::Reading;
             self.hand_over();
-            self.emitter.out.push(Effect::ReadHistory);
+            self.emitter.out.push(ModelEffect::ReadHistory);
         } else {
             self.end(RunStatus::Completed, None);
         }
@@ -458,7 +458,9 @@ impl Run {
 
     fn wake_at_latest(&mut self, at: Option<Millis>) {
         let deadline = self.progress.deadline(&self.settings.limits);
-        self.emitter.out.extend(at.into_iter().chain(deadline).min().map(Effect::WakeAt));
+        if let Some(at) = at.into_iter().chain(deadline).min() {
+            self.emitter.out.push(RunEffect::WakeAt(at));
+        }
     }
 
     fn emit(&mut self, event: Event) {

@@ -38,7 +38,7 @@ pub use self::settings::{EXTENSION, EXTENSION_FILE, Settings, VERSION, program, 
 use self::wire::{Line, Response};
 use crate::emitter::Emitter;
 use crate::program::{self, Context, ProgramAgent};
-use crate::{Backend, Effect, Exit, Input, Launch, Verdict};
+use crate::{Exit, Launch, ProgramBackend, ProgramEffect, ProgramInput, Verdict};
 
 /// A Pi process.
 #[derive(Debug)]
@@ -88,8 +88,8 @@ impl Pi {
     }
 }
 
-impl Backend for Pi {
-    fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
+impl ProgramBackend for Pi {
+    fn on(&mut self, now: Millis, input: ProgramInput) -> Vec<ProgramEffect> {
         self.0.on(now, input)
     }
 }

@@ -25,7 +25,9 @@ pub(crate) use self::recent::Recent;
 use crate::emitter::Emitter;
 use crate::steering::Steering;
 use crate::surrogates::Surrogates;
-use crate::{Backend, Effect, Ending, Exit, Input, Verdict};
+use crate::{
+    Ending, Exit, ProgramBackend, ProgramEffect, ProgramInput, RunEffect, RunInput, Verdict,
+};
 
 /// Number of calls, and of texts, that may be open at a time. A program that begins more has abandoned the
 /// oldest.
@@ -73,7 +75,7 @@ pub(crate) trait Adapter: fmt::Debug + Send {
     fn handle_line(&mut self, line: Self::Line, raw: &str, cx: &mut Context<Self::Request>);
 
     fn steer(&mut self, message_id: MessageId, _message: &Value, cx: &mut Context<Self::Request>) {
-        cx.out.push(Effect::CannotSteer(message_id));
+        cx.out.push(RunEffect::CannotSteer(message_id));
     }
 
     /// Answers the program's request for a decision about a call.
@@ -139,7 +141,7 @@ impl<A: Adapter> ProgramAgent<A> {
             && self.adapter.begins_run(&line)
             && let Some(id) = self.cx.spare.take()
         {
-            self.cx.out.push(Effect::Begin);
+            self.cx.out.push(ProgramEffect::Begin);
             self.begin_run(id);
         }
         self.adapter.handle_line(line, raw, &mut self.cx);
@@ -147,7 +149,7 @@ impl<A: Adapter> ProgramAgent<A> {
 
     fn wake(&mut self) {
         match self.cx.deadline {
-            Some(at) if self.cx.out.now() < at => self.cx.out.push(Effect::WakeAt(at)),
+            Some(at) if self.cx.out.now() < at => self.cx.out.push(RunEffect::WakeAt(at)),
             Some(_) => {
                 self.cx.deadline = None;
                 self.adapter.time_out(&mut self.cx);
@@ -156,71 +158,50 @@ impl<A: Adapter> ProgramAgent<A> {
         }
     }
 
-    /// Handles an input that only counts while a run is open.
-    fn handle_in_run(&mut self, input: Input) {
-        let (adapter, cx) = (&mut self.adapter, &mut self.cx);
-        match input {
-            Input::Steer { message_id, message } => adapter.steer(message_id, &message, cx),
-            Input::Decided { call_id, verdict } => {
-                if let Some(request) = cx.approvals.take(&call_id) {
-                    adapter.decide(&call_id, request, verdict, cx);
-                }
-            }
-            Input::Interrupt => adapter.interrupt(cx),
-            Input::Wake => self.wake(),
-            Input::Exited(exit) => adapter.exited(&exit, cx),
-            // Handled before, or meant for agents whose tools the driver runs.
-            Input::Start { .. }
-            | Input::Resume { .. }
-            | Input::Tools(_)
-            | Input::ToolResult { .. }
-            | Input::ToolWaits(_)
-            | Input::History(_)
-            | Input::Head { .. }
-            | Input::Bytes(_)
-            | Input::Ended(_)
-            | Input::Line(_)
-            | Input::Spare(_) => (),
-        }
-    }
-
-    fn take_effects(&mut self) -> Vec<Effect> {
+    fn take_effects(&mut self) -> Vec<ProgramEffect> {
         let effects = self.cx.out.take_effects();
-        if effects.iter().any(|it| matches!(it, Effect::End(_) | Effect::Outdated)) {
-            self.adapter.end_run();
-            self.cx.clear_run();
+        for effect in &effects {
+            if let ProgramEffect::Run(RunEffect::End(_)) | ProgramEffect::Outdated = effect {
+                self.adapter.end_run();
+                self.cx.clear_run();
+            }
+            self.cx.is_gone |= matches!(effect, ProgramEffect::Quit | ProgramEffect::Outdated);
         }
-        self.cx.is_gone |= effects.iter().any(|it| matches!(it, Effect::Quit | Effect::Outdated));
         effects
     }
 }
 
-impl<A: Adapter> Backend for ProgramAgent<A> {
-    fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
+impl<A: Adapter> ProgramBackend for ProgramAgent<A> {
+    fn on(&mut self, now: Millis, input: ProgramInput) -> Vec<ProgramEffect> {
         self.cx.out.set_now(now);
         let is_running = self.cx.is_running();
         let was_gone = self.cx.is_gone;
-        self.cx.is_gone |= matches!(input, Input::Exited(_));
+        self.cx.is_gone |= matches!(input, ProgramInput::Exited(_));
+        let (adapter, cx) = (&mut self.adapter, &mut self.cx);
         match input {
-            Input::Spare(id) => self.cx.spare = Some(id),
-            Input::Line(_) if was_gone => (),
-            Input::Line(raw) => self.handle_line(&raw),
-            Input::Start { response_id, history } => {
+            ProgramInput::Spare(id) => cx.spare = Some(id),
+            ProgramInput::Line(_) if was_gone => (),
+            ProgramInput::Line(raw) => self.handle_line(&raw),
+            ProgramInput::Run(RunInput::Start { response_id, history }) => {
                 self.begin_run(response_id);
                 self.adapter.start(&history, &mut self.cx);
             }
-            // A process does not survive the server, so its run cannot go on.
-            Input::Resume { answer, .. } if !is_running => {
-                self.begin_run(answer.id.clone());
-                let why = "The program was ended with the server. Send the message again to go on.";
-                let error = ErrorInfo::new(ErrorCode::AgentExited, why);
-                self.cx.end_run(RunStatus::Failed, Some(error), None, None);
+            ProgramInput::Run(RunInput::Steer { message_id, .. }) if !is_running => {
+                cx.out.push(RunEffect::CannotSteer(message_id));
             }
-            Input::Steer { message_id, .. } if !is_running => {
-                self.cx.out.push(Effect::CannotSteer(message_id));
+            // The other inputs are about an open run.
+            _ if !is_running => (),
+            ProgramInput::Run(RunInput::Steer { message_id, message }) => {
+                adapter.steer(message_id, &message, cx);
             }
-            input if is_running => self.handle_in_run(input),
-            _ => (),
+            ProgramInput::Run(RunInput::Interrupt) => adapter.interrupt(cx),
+            ProgramInput::Run(RunInput::Wake) => self.wake(),
+            ProgramInput::Decided { call_id, verdict } => {
+                if let Some(request) = cx.approvals.take(&call_id) {
+                    adapter.decide(&call_id, request, verdict, cx);
+                }
+            }
+            ProgramInput::Exited(exit) => adapter.exited(&exit, cx),
         }
         self.take_effects()
     }
@@ -254,7 +235,7 @@ impl<R> Context<R> {
 
     pub(crate) fn wake_at(&mut self, at: Millis) {
         self.deadline = Some(at);
-        self.out.push(Effect::WakeAt(at));
+        self.out.push(RunEffect::WakeAt(at));
     }
 
     pub(crate) fn wake_after(&mut self, ms: u64) {

@@ -2,7 +2,7 @@
 
 use transcript::{Event, MessageId, SteerState};
 
-use crate::Effect;
+use crate::RunEffect;
 use crate::emitter::Emitter;
 
 /// The messages that were handed to the run and that no model has seen yet, oldest first.
@@ -41,7 +41,11 @@ impl Steering {
     }
 
     /// The agent has the messages that match.
-    pub(crate) fn hand_over(&mut self, is_it: impl Fn(&Steered) -> bool, out: &mut Emitter) {
+    pub(crate) fn hand_over<E: From<RunEffect>>(
+        &mut self,
+        is_it: impl Fn(&Steered) -> bool,
+        out: &mut Emitter<E>,
+    ) {
         for steered in self.unseen.iter_mut().filter(|it| !it.is_handed_over && is_it(it)) {
             steered.is_handed_over = true;
             out.emit(steered.event(SteerState::HandedOver));
@@ -50,7 +54,11 @@ impl Steering {
 
     /// Marks the first message that matches, of those that the agent has, as seen by a model. Returns false
     /// if there is none.
-    pub(crate) fn see(&mut self, is_it: impl Fn(&Steered) -> bool, out: &mut Emitter) -> bool {
+    pub(crate) fn see<E: From<RunEffect>>(
+        &mut self,
+        is_it: impl Fn(&Steered) -> bool,
+        out: &mut Emitter<E>,
+    ) -> bool {
         let seen = self.unseen.iter().position(|it| it.is_handed_over && is_it(it));
         let seen = seen.map(|at| self.unseen.remove(at));
         if let Some(steered) = &seen {
@@ -60,9 +68,14 @@ impl Steering {
     }
 
     /// Gives the messages that match back to the queue: no model will see them because of this run.
-    pub(crate) fn give_back(&mut self, is_it: impl Fn(&Steered) -> bool, out: &mut Emitter) {
-        let given_back = self.unseen.extract_if(.., |it| is_it(it));
-        out.extend(given_back.map(|it| Effect::CannotSteer(it.message_id)));
+    pub(crate) fn give_back<E: From<RunEffect>>(
+        &mut self,
+        is_it: impl Fn(&Steered) -> bool,
+        out: &mut Emitter<E>,
+    ) {
+        for it in self.unseen.extract_if(.., |it| is_it(it)) {
+            out.push(RunEffect::CannotSteer(it.message_id));
+        }
     }
 }
 

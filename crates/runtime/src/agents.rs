@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backends::openai::Settings;
-use backends::{Backend, Demo, Launch, OpenAi, Pace, ProgramKind};
+use backends::{Demo, Launch, ModelBackend, OpenAi, Pace, ProgramBackend, ProgramKind};
 use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -66,10 +66,10 @@ pub enum AgentKind {
 /// An agent that is ready to work.
 pub enum LaunchedAgent {
     /// A model agent, for one run.
-    Model(Box<dyn Backend>),
+    Model(Box<dyn ModelBackend>),
     /// A program to start. It stays for further runs until it has been idle for `idle_limit`.
     Program {
-        backend: Box<dyn Backend>,
+        backend: Box<dyn ProgramBackend>,
         command: Vec<String>,
         environment: Vec<(OsString, OsString)>,
         idle_limit: Duration,

@@ -19,8 +19,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use backends::ResponsePart;
 use futures_util::future::BoxFuture;
-use session::{Effect, Input, OpenRun, Opening, Refused, ResponsePart, Session};
+use session::{Effect, Input, OpenRun, Opening, Refused, Session};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};

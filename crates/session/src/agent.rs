@@ -3,121 +3,103 @@
 //! A model agent lives for one run. A program stays between runs until it has been idle for a while; the next
 //! run starts it again and it resumes its own conversation.
 
-use backends::{Backend, Effect, Input};
+use backends::{ModelBackend, ProgramBackend};
 use transcript::{Millis, ResponseId};
 
-use crate::{Launched, LaunchedProgram};
+use crate::{Launched, LaunchedProgram, Session};
 
 #[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) name: String,
-    backend: Box<dyn Backend>,
     pub(crate) wake_at: Option<Millis>,
-    pub(crate) program: Option<Program>,
+    pub(crate) family: Family,
 }
 
-/// State of a program's process.
+/// State machine of the agent, by its family.
+#[derive(Debug)]
+pub(crate) enum Family {
+    Model(Box<dyn ModelBackend>),
+    Program(Program),
+}
+
+/// State machine of a program, and state of its process.
 #[derive(Debug)]
 pub(crate) struct Program {
+    pub(crate) backend: Box<dyn ProgramBackend>,
     /// Id for the next run that the agent begins by itself. None until the backend has it.
-    spare: Option<ResponseId>,
+    pub(crate) spare: Option<ResponseId>,
     /// It was idle before this run and has written nothing in it.
-    is_silent: bool,
+    pub(crate) is_silent: bool,
     /// It was asked to end.
-    is_ending: bool,
+    pub(crate) is_ending: bool,
     /// It has a conversation of its own: resumed, or begun by this process.
-    remembers: bool,
+    pub(crate) remembers: bool,
     idle_limit_ms: u64,
     idle_since: Option<Millis>,
 }
 
 impl Agent {
     pub(crate) fn new(name: String, launched: Launched) -> Self {
-        let program =
-            launched.program.map(|LaunchedProgram { idle_limit_ms, is_resumed }| Program {
-                spare: None,
-                is_silent: false,
-                is_ending: false,
-                remembers: is_resumed,
-                idle_limit_ms,
-                idle_since: None,
-            });
-        Self { name, backend: launched.backend, wake_at: None, program }
+        let family = match launched {
+            Launched::Model(backend) => Family::Model(backend),
+            Launched::Program(LaunchedProgram { backend, idle_limit_ms, is_resumed }) => {
+                Family::Program(Program {
+                    backend,
+                    spare: None,
+                    is_silent: false,
+                    is_ending: false,
+                    remembers: is_resumed,
+                    idle_limit_ms,
+                    idle_since: None,
+                })
+            }
+        };
+        Self { name, wake_at: None, family }
     }
+}
 
-    /// Gives the backend one input and returns its effects.
-    pub(crate) fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
-        self.backend.on(now, input)
-    }
-
-    /// Whether the agent is a program that can take further runs.
-    pub(crate) fn is_reusable(&self) -> bool {
-        self.program.as_ref().is_some_and(|it| !it.is_ending)
-    }
-
-    /// Whether the program ended before the run began, and nobody noticed.
+impl Program {
+    /// Whether it ended before the run began, and nobody noticed.
     pub(crate) fn is_stale(&self) -> bool {
-        self.program.as_ref().is_some_and(|it| it.is_silent && !it.is_ending)
-    }
-
-    /// Whether the program knows what was said before.
-    pub(crate) fn remembers(&self) -> bool {
-        self.program.as_ref().is_some_and(|it| it.remembers)
-    }
-
-    /// Whether the backend needs a spare run id.
-    pub(crate) fn needs_spare(&self) -> bool {
-        self.program.as_ref().is_some_and(|it| it.spare.is_none())
-    }
-
-    pub(crate) fn set_spare(&mut self, id: ResponseId) {
-        if let Some(program) = &mut self.program {
-            program.spare = Some(id);
-        }
-    }
-
-    pub(crate) fn take_spare(&mut self) -> Option<ResponseId> {
-        self.program.as_mut()?.spare.take()
+        self.is_silent && !self.is_ending
     }
 
     /// Marks the beginning of a run.
     pub(crate) fn mark_busy(&mut self) {
-        if let Some(program) = &mut self.program {
-            program.is_silent = program.idle_since.take().is_some();
-        }
+        self.is_silent = self.idle_since.take().is_some();
     }
 
     /// Marks the end of a run, from which on the idle time counts.
     pub(crate) fn mark_idle(&mut self, now: Millis) {
-        if let Some(program) = &mut self.program {
-            program.idle_since.get_or_insert(now);
-        }
+        self.idle_since.get_or_insert(now);
     }
 
-    /// Marks that the program has written a line in this run.
-    pub(crate) fn mark_spoken(&mut self) {
-        if let Some(program) = &mut self.program {
-            program.is_silent = false;
-        }
-    }
-
-    /// Marks that the program has opened its conversation.
-    pub(crate) fn mark_started(&mut self) {
-        if let Some(program) = &mut self.program {
-            program.remembers = true;
-        }
-    }
-
-    /// Marks that the program was asked to end.
-    pub(crate) fn mark_ending(&mut self) {
-        if let Some(program) = &mut self.program {
-            program.is_ending = true;
-        }
-    }
-
-    /// Returns when an idle program is to be ended.
+    /// Returns when it is to be ended, if it is idle.
     pub(crate) fn idle_until(&self) -> Option<Millis> {
-        let program = self.program.as_ref()?;
-        program.idle_since.map(|it| it.plus(program.idle_limit_ms))
+        self.idle_since.map(|it| it.plus(self.idle_limit_ms))
+    }
+}
+
+impl Session {
+    /// Returns the backend of a model agent.
+    pub(crate) fn model_mut(&mut self) -> Option<&mut Box<dyn ModelBackend>> {
+        match &mut self.agent.as_mut()?.family {
+            Family::Model(backend) => Some(backend),
+            Family::Program(_) => None,
+        }
+    }
+
+    pub(crate) fn program(&self) -> Option<&Program> {
+        match &self.agent.as_ref()?.family {
+            Family::Program(program) => Some(program),
+            Family::Model(_) => None,
+        }
+    }
+
+    pub(crate) fn program_mut(&mut self) -> Option<&mut Program> {
+        match &mut self.agent.as_mut()?.family {
+            Family::Program(program) => Some(program),
+            Family::Model(_) => None,
+        }
     }
 }

@@ -2,30 +2,31 @@
 
 use std::collections::HashMap;
 
-use backends::Effect;
 use transcript::{CallId, Event};
+
+use crate::lanes::Work;
 
 /// Copies complete arguments into the start of their call. Deltas add to what the start says, so a call that
 /// has any keeps a start without arguments.
-pub(crate) fn announce_arguments(effects: &mut [Effect]) {
-    let starts = |it: &Effect| matches!(it, Effect::Emit(Event::ToolCallStart { .. }));
-    if !effects.iter().any(starts) {
+pub(crate) fn announce_arguments(work: &mut [Work]) {
+    let mut events: Vec<&mut Event> = work.iter_mut().filter_map(Work::emitted).collect();
+    if !events.iter().any(|it| matches!(it, Event::ToolCallStart { .. })) {
         return;
     }
-    let complete = effects.iter().filter_map(|it| match it {
-        Effect::Emit(Event::ToolArgumentsDone {
-            call_id, arguments, incomplete: false, ..
-        }) => Some((call_id.clone(), arguments.clone())),
+    let complete = events.iter().filter_map(|it| match it {
+        Event::ToolArgumentsDone { call_id, arguments, incomplete: false, .. } => {
+            Some((call_id.clone(), arguments.clone()))
+        }
         _ => None,
     });
     let mut complete: HashMap<CallId, String> = complete.collect();
-    for effect in &*effects {
-        if let Effect::Emit(Event::ToolArgumentsDelta { call_id, .. }) = effect {
+    for event in &events {
+        if let Event::ToolArgumentsDelta { call_id, .. } = event {
             complete.remove(call_id);
         }
     }
-    for effect in effects {
-        if let Effect::Emit(Event::ToolCallStart { call_id, arguments, .. }) = effect
+    for event in &mut events {
+        if let Event::ToolCallStart { call_id, arguments, .. } = event
             && arguments.is_none()
         {
             *arguments = complete.remove(call_id);
@@ -35,12 +36,17 @@ pub(crate) fn announce_arguments(effects: &mut [Effect]) {
 
 #[cfg(test)]
 mod tests {
+    use backends::RunEffect;
     use transcript::{Executor, Validation};
 
     use super::*;
 
-    fn start(call: &str) -> Effect {
-        Effect::Emit(Event::ToolCallStart {
+    fn emit(event: Event) -> Work {
+        Work::Program(RunEffect::Emit(event).into())
+    }
+
+    fn start(call: &str) -> Work {
+        emit(Event::ToolCallStart {
             call_id: CallId::new(call),
             provider_call_id: None,
             tool_name: "t".to_owned(),
@@ -50,8 +56,8 @@ mod tests {
         })
     }
 
-    fn done(call: &str, incomplete: bool) -> Effect {
-        Effect::Emit(Event::ToolArgumentsDone {
+    fn done(call: &str, incomplete: bool) -> Work {
+        emit(Event::ToolArgumentsDone {
             call_id: CallId::new(call),
             arguments: format!("\"{call}\""),
             summary: String::new(),
@@ -64,22 +70,22 @@ mod tests {
     #[test]
     fn a_start_has_arguments_that_are_complete() {
         let delta = Event::ToolArgumentsDelta { call_id: CallId::new("b"), delta: "\"".to_owned() };
-        let mut effects = vec![
+        let mut work = vec![
             start("a"),
             start("b"),
             start("c"),
             start("d"),
             done("a", false),
-            Effect::Emit(delta),
+            emit(delta),
             done("b", false),
             done("c", true),
         ];
-        announce_arguments(&mut effects);
-        let announced = |it: &Effect| match it {
-            Effect::Emit(Event::ToolCallStart { arguments, .. }) => Some(arguments.clone()),
+        announce_arguments(&mut work);
+        let announced = |it: &mut Work| match it.emitted() {
+            Some(Event::ToolCallStart { arguments, .. }) => Some(arguments.clone()),
             _ => None,
         };
-        let announced: Vec<_> = effects.iter().filter_map(announced).collect();
+        let announced: Vec<_> = work.iter_mut().filter_map(announced).collect();
         assert_eq!(announced, [Some("\"a\"".to_owned()), None, None, None]);
     }
 }

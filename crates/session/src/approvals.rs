@@ -1,6 +1,6 @@
 //! Approvals: what a person is asked about a call, and what follows from the decision.
 
-use backends::{Input, Verdict};
+use backends::{ModelInput, ProgramInput, Verdict};
 use serde_json::{Map, Value};
 use transcript::{
     AppliedGrant, ApprovalOptions, CallId, Decision, ErrorCode, ErrorInfo, Event, Millis, Scope,
@@ -64,7 +64,7 @@ impl Session {
 
     /// Gives the program its answer, after all that it is owed.
     fn answer_program(&mut self, call_id: CallId, verdict: Verdict) {
-        self.tell(Input::Decided { call_id, verdict });
+        self.tell_program(ProgramInput::Decided { call_id, verdict });
     }
 
     /// Asks a person about a call. `asked_at` is the time of the question if the log has it already.
@@ -88,7 +88,7 @@ impl Session {
         };
         run.approvals.insert(call_id.clone(), pending);
         if asker == Asker::Callboard {
-            self.agent_lane.owed.push_back(Owed::Input(Input::ToolWaits(call_id.clone())));
+            self.agent_lane.owed.push_back(Owed::Model(ModelInput::ToolWaits(call_id.clone())));
         }
         if asked_at.is_none() {
             let scopes = match covers {

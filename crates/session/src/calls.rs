@@ -1,6 +1,6 @@
 //! Tool calls of the agent: who runs them, whether they may run, and their one outcome.
 
-use backends::{Input, ToolOutcome};
+use backends::{ModelInput, ToolOutcome};
 use transcript::{
     Call, CallId, CallState, Decision, ErrorCode, ErrorInfo, Event, Executor, ResponseId,
     Truncated, Validation,
@@ -111,7 +111,7 @@ impl Session {
         let Some(run) = self.phase.run_mut() else { return };
         let since = run.message.call(&call_id).and_then(|it| it.running_since);
         run.client_calls.insert(call_id.clone(), since.unwrap_or(now).plus(limit));
-        self.agent_lane.owed.push_back(Owed::Input(Input::ToolWaits(call_id.clone())));
+        self.agent_lane.owed.push_back(Owed::Model(ModelInput::ToolWaits(call_id.clone())));
         if since.is_none() {
             self.push_here(Event::ToolRunning { call_id });
         }
@@ -239,7 +239,7 @@ impl Session {
         outcome.result = call.with_output(outcome.result);
         self.push_here(result);
         if !is_relayed {
-            self.tell(Input::ToolResult { call_id, outcome });
+            self.tell_model(ModelInput::ToolResult { call_id, outcome });
         }
     }
 

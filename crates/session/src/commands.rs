@@ -1,6 +1,6 @@
 //! Commands of clients, of other sessions and of the server.
 
-use backends::Input;
+use backends::RunInput;
 use transcript::{Ending, Event, MessageId, Record, ResponseId, RewindReason, Trigger};
 
 use crate::lanes::CommandWait;
@@ -134,7 +134,7 @@ impl Session {
         if is_unheard {
             self.end_run(&Ending::cancelled());
         } else {
-            self.tell(Input::Interrupt);
+            self.tell(RunInput::Interrupt);
         }
     }
 

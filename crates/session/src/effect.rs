@@ -36,21 +36,15 @@ pub enum Effect {
         /// Number of the request.
         query: QueryId,
     },
-    /// Ask the program to end. What it writes until then is still delivered.
-    QuitAgent,
     /// End the agent: its program with everything it started, and its HTTP request. Later appends wait
     /// until nothing is left of it; what it still writes comes as [`crate::Input::LateLines`].
     StopAgent,
+    /// Do something with the agent's program.
+    Program(ProgramOrder),
     /// Warn the operator, in the server's own log.
     Warn(&'static str),
     /// Tell the operator, in the server's own log.
     Inform(&'static str),
-    /// End the commands that the program has started in this run. Later appends wait for that.
-    EndCommands,
-    /// Note that a run begins: commands that run now and stderr written so far belong to earlier runs.
-    BeginProgramRun,
-    /// Note that the program has opened its conversation.
-    NoteConversation,
     /// Remember that the installed program cannot be driven in this way.
     MarkOutdated {
         /// Name of the agent.
@@ -99,10 +93,6 @@ pub enum Effect {
     },
     /// Send an HTTP request; answered by [`crate::Input::Response`]. It replaces the one before it.
     Request(Request),
-    /// Write a line to the program's stdin.
-    Write(String),
-    /// Close the program's stdin.
-    CloseInput,
     /// Run a tool as it was judged with these arguments; answered by [`crate::Input::Tool`].
     RunTool {
         /// Run of the call.
@@ -142,6 +132,23 @@ pub enum Effect {
         /// The caller.
         to: ReplyId,
     },
+}
+
+/// An order about the agent's program. There is nothing to do if it is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProgramOrder {
+    /// Write a line to its stdin.
+    Write(String),
+    /// Close its stdin.
+    CloseInput,
+    /// Ask it to end. What it writes until then is still delivered.
+    Quit,
+    /// End the commands that it has started in this run. Later appends wait for that.
+    EndCommands,
+    /// Note that a run begins: commands that run now and stderr written so far belong to earlier runs.
+    BeginRun,
+    /// Note that it has opened its conversation.
+    NoteConversation,
 }
 
 /// A call to be judged.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use backends::{Backend, Lost};
+use backends::{ModelBackend, ProgramBackend, ResponsePart};
 use serde_json::Value;
 use transcript::{Call, CallId, ErrorInfo, MessageId, ResponseId, WriteTarget};
 
@@ -87,47 +87,23 @@ pub enum AgentInput {
     },
 }
 
-/// A part of an HTTP response.
-#[derive(Debug)]
-pub enum ResponsePart {
-    /// Status and headers; names in lower case.
-    Head {
-        /// Status code.
-        status: u16,
-        /// Names and values.
-        headers: Vec<(String, String)>,
-    },
-    /// A piece of the body.
-    Bytes(Vec<u8>),
-    /// The response is complete, or it broke off.
-    Ended(Result<(), Lost>),
-}
-
-impl From<ResponsePart> for backends::Input {
-    fn from(part: ResponsePart) -> Self {
-        match part {
-            ResponsePart::Head { status, headers } => Self::Head { status, headers },
-            ResponsePart::Bytes(bytes) => Self::Bytes(bytes),
-            ResponsePart::Ended(result) => Self::Ended(result),
-        }
-    }
-}
-
 /// A report of a running tool. The tool gets its reply once its event is in the log.
 pub type ToolEvent = backends::ToolEvent<ReplyTo<()>>;
 
 /// An agent that is ready to work.
 #[derive(Debug)]
-pub struct Launched {
-    /// Its state machine.
-    pub backend: Box<dyn Backend>,
-    /// Its program, if it is one.
-    pub program: Option<LaunchedProgram>,
+pub enum Launched {
+    /// A model agent, for one run.
+    Model(Box<dyn ModelBackend>),
+    /// A program agent, for any number of runs.
+    Program(LaunchedProgram),
 }
 
 /// A program that was started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct LaunchedProgram {
+    /// Its state machine.
+    pub backend: Box<dyn ProgramBackend>,
     /// How long it may be idle before it is ended, in milliseconds.
     pub idle_limit_ms: u64,
     /// Whether it resumes a conversation of its own.

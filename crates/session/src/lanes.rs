@@ -5,7 +5,9 @@
 
 use std::collections::VecDeque;
 
-use backends::{Ending, Input, ToolOutcome};
+use backends::{
+    Ending, ModelEffect, ModelInput, ProgramEffect, ProgramInput, RunEffect, ToolOutcome,
+};
 use serde_json::Value;
 use transcript::{AppliedGrant, CallId, Event, Millis, ResponseId, RewindReason, Scope};
 
@@ -32,8 +34,12 @@ pub(crate) struct AgentLane {
 /// A step that follows from what happened before.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// An effect of the backend.
-    Effect(backends::Effect),
+    /// An effect of a model agent's backend.
+    Model(ModelEffect),
+    /// An effect of a program's backend.
+    Program(ProgramEffect),
+    /// An event that is logged as if the agent had emitted it.
+    Log(Event),
     /// All effects of this line are done.
     LineDone(String),
     /// All effects of the program's end are done.
@@ -42,10 +48,22 @@ pub(crate) enum Work {
     Relay { call_id: CallId, call: RelayedCall, reply: ReplyTo<ToolOutcome> },
 }
 
+impl Work {
+    /// Returns the event that the backend has emitted.
+    pub(crate) fn emitted(&mut self) -> Option<&mut Event> {
+        match self {
+            Self::Model(ModelEffect::Run(RunEffect::Emit(event)))
+            | Self::Program(ProgramEffect::Run(RunEffect::Emit(event))) => Some(event),
+            _ => None,
+        }
+    }
+}
+
 /// An input that the session owes the backend.
 #[derive(Debug)]
 pub(crate) enum Owed {
-    Input(Input),
+    Model(ModelInput),
+    Program(ProgramInput),
     /// The outcome of a call that did not run.
     Refused(CallId, ToolOutcome),
 }

@@ -79,10 +79,10 @@ pub use command::{
     MessageState, NewMessage, Opened, Outcome, QueuedChange, Receipt, Refused, RelayedCall,
     SessionPatch, Undone, answering,
 };
-pub use effect::{Asker, Effect, Lookup, ProposedCall, QueryId};
+pub use effect::{Asker, Effect, Lookup, ProgramOrder, ProposedCall, QueryId};
 pub use input::{
-    AgentInput, Found, History, Input, Judged, Launched, LaunchedProgram, OfferedTools,
-    ResponsePart, Ruling, ToolEvent,
+    AgentInput, Found, History, Input, Judged, Launched, LaunchedProgram, OfferedTools, Ruling,
+    ToolEvent,
 };
 pub use lines::{Line, Lines};
 pub use machine::{OpenRun, Opening, Session};

@@ -8,7 +8,7 @@ use transcript::{
     SessionId, Summary,
 };
 
-use crate::agent::Agent;
+use crate::agent::{Agent, Program};
 use crate::ids::Ids;
 use crate::journal::Journal;
 use crate::lanes::{AgentLane, AgentWait, CommandLane, CommandWait};
@@ -182,10 +182,9 @@ impl Session {
 
     /// Returns when the next [`Input::Tick`] is due.
     pub fn deadline(&self) -> Option<Millis> {
-        let agent = self.agent.as_ref();
         let all = [
-            agent.and_then(|it| it.wake_at),
-            agent.and_then(Agent::idle_until),
+            self.agent.as_ref().and_then(|it| it.wake_at),
+            self.program().and_then(Program::idle_until),
             self.phase.run().and_then(Run::deadline),
             self.relay.deadline(),
             self.raw.due(),
@@ -223,12 +222,12 @@ impl Session {
         let is_due = |at: Option<Millis>| at.is_some_and(|it| it <= now);
         if let Some(agent) = self.agent.as_mut().filter(|it| is_due(it.wake_at)) {
             agent.wake_at = None;
-            self.tell(backends::Input::Wake);
+            self.tell(backends::RunInput::Wake);
         }
         for call_id in self.phase.run().map(|it| it.overdue(now)).unwrap_or_default() {
             self.time_out(call_id);
         }
-        if is_due(self.agent.as_ref().and_then(Agent::idle_until)) {
+        if is_due(self.program().and_then(Program::idle_until)) {
             self.now_do(Effect::Inform("an idle program is ended"));
             self.stop_agent();
         }

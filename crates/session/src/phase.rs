@@ -50,6 +50,11 @@ impl Phase {
         matches!(self, Self::Starting { .. })
     }
 
+    /// Whether the run was left open by an earlier server, and its agent does not know of it yet.
+    pub(crate) fn is_resuming(&self) -> bool {
+        matches!(self, Self::Starting { resumes: Some(_), .. })
+    }
+
     /// Moves a run that has started to the state in which the agent knows of it.
     pub(crate) fn mark_running(&mut self) {
         *self = match std::mem::replace(self, Self::Idle) {

@@ -3,7 +3,7 @@
 //! A message leaves the queue in one commit with the record that says where it went: its `user_message`, a
 //! `message_steered`, or a `message_dropped`.
 
-use backends::Input;
+use backends::RunInput;
 use serde_json::json;
 use transcript::{
     Event, MessageId, MessageRole, QueuedMessage, ResponseId, RunMessage, SendMode, SteerState,
@@ -185,7 +185,7 @@ impl Session {
         let is_new = !run.has_steered(message_id);
         if message.is_steerable() && is_heard && is_new {
             let message = json!({ "role": "user", "content": message.text });
-            self.tell(Input::Steer { message_id: message_id.clone(), message });
+            self.tell(RunInput::Steer { message_id: message_id.clone(), message });
         } else {
             self.take_back(message_id);
         }
@@ -291,7 +291,7 @@ impl Session {
 
     /// Whether a program was given the message and has not confirmed it yet.
     fn is_being_steered(&self, message: &QueuedMessage) -> bool {
-        let is_program = self.agent.as_ref().is_some_and(|it| it.program.is_some());
+        let is_program = self.program().is_some();
         message.mode == SendMode::Steer && is_program && self.has_run()
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use backends::{Effect as AgentEffect, ToolOutcome};
+use backends::ToolOutcome;
 use serde_json::Value;
 use transcript::{
     Call, CallId, Decision, ErrorCode, ErrorInfo, Event, Executor, Millis, RunMessage, Validation,
@@ -169,7 +169,7 @@ impl Session {
         };
         self.push_here(start);
         let work = &mut self.agent_lane.work;
-        work.push_back(Work::Effect(AgentEffect::Emit(done)));
+        work.push_back(Work::Log(done));
         work.push_back(Work::Relay { call_id, call, reply });
     }
 

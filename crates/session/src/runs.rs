@@ -1,6 +1,6 @@
 //! The agent at work: a run begins, continues input by input, and ends once.
 
-use backends::{Effect as AgentEffect, Exit, Input};
+use backends::{Exit, ModelEffect, ModelInput, ProgramEffect, ProgramInput, RunEffect, RunInput};
 use serde_json::{Value, json};
 use transcript::{
     ClientTool, Ending, ErrorCode, ErrorInfo, Event, Executor, Level, Message, RawLine, Record,
@@ -8,14 +8,15 @@ use transcript::{
     correct_result_code, implied_start, pause,
 };
 
-use crate::agent::Agent;
+use crate::agent::{Agent, Family, Program};
 use crate::announce::announce_arguments;
 use crate::lanes::{Owed, Work};
 use crate::phase::Phase;
 use crate::run::Run;
 use crate::unread::{Keep, MAX_RAW};
 use crate::{
-    AgentInput, Effect, History, Launched, Line, OfferedTools, OpenRun, Session, answering,
+    AgentInput, Effect, History, Launched, Line, OfferedTools, OpenRun, ProgramOrder, Session,
+    answering,
 };
 
 /// The next step of the agent's lane.
@@ -52,9 +53,9 @@ impl Session {
         self.log_unread();
         let run = Run::new(id, self.workspace());
         self.phase = Phase::Starting { run, resumes: None };
-        if let Some(agent) = &mut self.agent {
-            agent.mark_busy();
-            self.now_do(Effect::BeginProgramRun);
+        if let Some(program) = self.program_mut() {
+            program.mark_busy();
+            self.now_do(Effect::Program(ProgramOrder::BeginRun));
         }
         let summary = &self.journal.summary;
         let from = match trigger {
@@ -81,7 +82,8 @@ impl Session {
         let Some(run) = self.phase.run() else { return };
         let (id, workspace) = (run.id.clone(), run.workspace.clone());
         let name = self.journal.summary.agent.clone();
-        if self.agent.as_ref().is_some_and(|it| it.name == name && it.is_reusable()) {
+        let is_reusable = self.program().is_some_and(|it| !it.is_ending);
+        if is_reusable && self.agent.as_ref().is_some_and(|it| it.name == name) {
             return self.read_history_at_start();
         }
         self.stop_agent();
@@ -103,6 +105,12 @@ impl Session {
             Ok(_) if !awaits => self.now_do(Effect::StopAgent),
             Err(_) if !awaits => (),
             Err(error) => self.end_run(&Ending::failed(error)),
+            // A process does not survive the server, so its run cannot go on.
+            Ok(Launched::Program(_)) if self.phase.is_resuming() => {
+                self.now_do(Effect::StopAgent);
+                let why = "The program was ended with the server. Send the message again to go on.";
+                self.end_run(&Ending::failed(ErrorInfo::new(ErrorCode::AgentExited, why)));
+            }
             Ok(launched) => {
                 let name = self.journal.summary.agent.clone();
                 self.agent = Some(Agent::new(name, launched));
@@ -120,7 +128,7 @@ impl Session {
 
     fn read_history(&mut self, waits_for_tools: bool) {
         let Some(run) = self.phase.run().map(|it| it.id.clone()) else { return };
-        let remembers = self.agent.as_ref().is_some_and(Agent::remembers);
+        let remembers = self.program().is_some_and(|it| it.remembers);
         self.after_append(Effect::ReadHistory { run, remembers, waits_for_tools });
     }
 
@@ -139,17 +147,17 @@ impl Session {
         let response_id = run.id.clone();
         if let Some(functions) = functions {
             let functions = self.with_client_tools(functions);
-            self.agent_lane.owed.push_back(Owed::Input(Input::Tools(functions)));
+            self.agent_lane.owed.push_back(Owed::Model(ModelInput::Tools(functions)));
         }
         let resumed = match &mut self.phase {
             Phase::Starting { resumes, .. } => resumes.take(),
-            _ => return self.tell(Input::History(history)),
+            _ => return self.tell_model(ModelInput::History(history)),
         };
         self.phase.mark_running();
         match resumed {
-            None => self.tell(Input::Start { response_id, history }),
+            None => self.tell(RunInput::Start { response_id, history }),
             Some(answer) => {
-                self.tell(Input::Resume { answer, history });
+                self.tell_model(ModelInput::Resume { answer, history });
                 self.steer_pending();
             }
         }
@@ -164,9 +172,24 @@ impl Session {
         functions
     }
 
-    /// Gives the agent an input, after all that it is owed.
-    pub(crate) fn tell(&mut self, input: Input) {
-        self.agent_lane.owed.push_back(Owed::Input(input));
+    /// Gives the agent an input about the run, after all that it is owed.
+    pub(crate) fn tell(&mut self, input: RunInput) {
+        match self.agent.as_ref().map(|it| &it.family) {
+            Some(Family::Model(_)) => self.tell_model(input.into()),
+            Some(Family::Program(_)) => self.tell_program(input.into()),
+            None => (),
+        }
+    }
+
+    /// Gives a model agent an input, after all that it is owed.
+    pub(crate) fn tell_model(&mut self, input: ModelInput) {
+        self.agent_lane.owed.push_back(Owed::Model(input));
+        self.advance();
+    }
+
+    /// Gives a program an input, after all that it is owed.
+    pub(crate) fn tell_program(&mut self, input: ProgramInput) {
+        self.agent_lane.owed.push_back(Owed::Program(input));
         self.advance();
     }
 
@@ -188,6 +211,7 @@ impl Session {
 
     /// The next step. The agent's own inputs wait while it does not know of the open run.
     fn next_step(&mut self) -> Option<Step> {
+        let needs_spare = self.program().is_some_and(|it| it.spare.is_none());
         let lane = &mut self.agent_lane;
         if lane.is_waiting() {
             return None;
@@ -195,7 +219,7 @@ impl Session {
         if let Some(work) = lane.work.pop_front() {
             return Some(Step::Work(work));
         }
-        if self.agent.as_ref().is_some_and(Agent::needs_spare) {
+        if needs_spare {
             return Some(Step::Spare);
         }
         if let Some(owed) = lane.owed.pop_front() {
@@ -209,74 +233,103 @@ impl Session {
 
     fn do_step(&mut self, step: Step) {
         match step {
-            Step::Work(Work::Effect(effect)) => self.carry_out(effect),
+            Step::Work(Work::Model(effect)) => self.carry_out_of_model(effect),
+            Step::Work(Work::Program(effect)) => self.carry_out_of_program(effect),
+            Step::Work(Work::Log(event)) => self.log(event),
             Step::Work(Work::LineDone(text)) => self.finish_line(text),
             Step::Work(Work::Exited { message }) => self.finish_exit(&message),
             Step::Work(Work::Relay { call_id, call, reply }) => {
                 self.judge_relayed(call_id, call, reply);
             }
-            Step::Owed(Owed::Input(input)) => self.feed(input),
+            Step::Owed(Owed::Model(input)) => self.feed_model(input),
+            Step::Owed(Owed::Program(input)) => self.feed_program(input),
             Step::Owed(Owed::Refused(call_id, outcome)) => self.end_call(call_id, outcome),
             Step::Spare => {
                 let spare = self.ids.response(self.now);
-                if let Some(agent) = &mut self.agent {
-                    agent.set_spare(spare.clone());
+                if let Some(program) = self.program_mut() {
+                    program.spare = Some(spare.clone());
                 }
-                self.feed(Input::Spare(spare));
+                self.feed_program(ProgramInput::Spare(spare));
             }
             Step::Input(AgentInput::Line(line)) => self.take_line(line),
             Step::Input(AgentInput::Exited { code, stderr }) => self.take_exit(code, stderr),
-            Step::Input(AgentInput::Response(part)) => self.feed(part.into()),
+            Step::Input(AgentInput::Response(part)) => self.feed_model(part.into()),
             Step::Input(AgentInput::Tool { run, call_id, event }) => {
                 self.take_tool_event(&run, call_id, event);
             }
         }
     }
 
-    /// Gives the backend an input and queues what follows from it.
-    fn feed(&mut self, input: Input) {
-        let Some(agent) = &mut self.agent else { return };
-        let mut effects = agent.on(self.now, input);
-        announce_arguments(&mut effects);
-        self.agent_lane.work.extend(effects.into_iter().map(Work::Effect));
+    /// Gives the backend of a model agent an input and queues its effects. Does nothing for a program: the results
+    /// of calls that it relays go to their callers.
+    fn feed_model(&mut self, input: ModelInput) {
+        let now = self.now;
+        let Some(model) = self.model_mut() else { return };
+        let effects = model.on(now, input);
+        self.queue_work(effects.into_iter().map(Work::Model).collect());
     }
 
-    fn carry_out(&mut self, effect: AgentEffect) {
+    /// Gives the backend of a program an input and queues its effects.
+    fn feed_program(&mut self, input: ProgramInput) {
+        let now = self.now;
+        let Some(program) = self.program_mut() else { return };
+        let effects = program.backend.on(now, input);
+        self.queue_work(effects.into_iter().map(Work::Program).collect());
+    }
+
+    fn queue_work(&mut self, mut work: Vec<Work>) {
+        announce_arguments(&mut work);
+        self.agent_lane.work.extend(work);
+    }
+
+    fn carry_out(&mut self, effect: RunEffect) {
         match effect {
-            AgentEffect::Emit(event) => self.log(event),
-            AgentEffect::RunTool { call_id, tool_name, arguments } => {
-                self.want_call(call_id, tool_name, arguments);
-            }
-            AgentEffect::ReadHistory => self.read_history(true),
-            AgentEffect::Request(request) => self.after_append(Effect::Request(request)),
-            AgentEffect::Write(line) => self.after_append(Effect::Write(line)),
-            AgentEffect::CloseInput => self.after_append(Effect::CloseInput),
-            AgentEffect::Begin => self.begin_own_run(),
-            AgentEffect::Ask { call_id, can_edit, form, reason, is_judged } => {
-                self.judge_question(call_id, can_edit, form, reason, is_judged);
-            }
-            AgentEffect::Withdraw(call_id) => self.withdraw(&call_id),
-            AgentEffect::CannotSteer(message_id) => self.take_back(&message_id),
-            AgentEffect::WakeAt(at) => {
+            RunEffect::Emit(event) => self.log(event),
+            RunEffect::CannotSteer(message_id) => self.take_back(&message_id),
+            RunEffect::WakeAt(at) => {
                 if let Some(agent) = &mut self.agent {
                     agent.wake_at = Some(at);
                 }
             }
-            AgentEffect::Quit => {
-                if let Some(agent) = &mut self.agent {
-                    agent.mark_ending();
-                    self.now_do(Effect::QuitAgent);
+            RunEffect::End(ending) => self.end_as_agent_says(ending),
+        }
+    }
+
+    fn carry_out_of_model(&mut self, effect: ModelEffect) {
+        match effect {
+            ModelEffect::Run(effect) => self.carry_out(effect),
+            ModelEffect::RunTool(call) => {
+                self.want_call(call.call_id, call.tool_name, call.arguments);
+            }
+            ModelEffect::ReadHistory => self.read_history(true),
+            ModelEffect::Request(request) => self.after_append(Effect::Request(request)),
+        }
+    }
+
+    fn carry_out_of_program(&mut self, effect: ProgramEffect) {
+        match effect {
+            ProgramEffect::Run(RunEffect::End(ending)) if ending.status == RunStatus::Failed => {
+                self.ask_for_stderr(ending);
+            }
+            ProgramEffect::Run(effect) => self.carry_out(effect),
+            ProgramEffect::Write(line) => {
+                self.after_append(Effect::Program(ProgramOrder::Write(line)));
+            }
+            ProgramEffect::CloseInput => {
+                self.after_append(Effect::Program(ProgramOrder::CloseInput));
+            }
+            ProgramEffect::Begin => self.begin_own_run(),
+            ProgramEffect::Ask { call_id, can_edit, form, reason, is_judged } => {
+                self.judge_question(call_id, can_edit, form, reason, is_judged);
+            }
+            ProgramEffect::Withdraw(call_id) => self.withdraw(&call_id),
+            ProgramEffect::Quit => {
+                if let Some(program) = self.program_mut() {
+                    program.is_ending = true;
+                    self.now_do(Effect::Program(ProgramOrder::Quit));
                 }
             }
-            AgentEffect::Outdated => self.replace_outdated(),
-            AgentEffect::End(ending) => {
-                let is_program = self.agent.as_ref().is_some_and(|it| it.program.is_some());
-                if is_program && ending.status == RunStatus::Failed {
-                    self.ask_for_stderr(ending);
-                } else {
-                    self.end_as_agent_says(ending);
-                }
-            }
+            ProgramEffect::Outdated => self.replace_outdated(),
         }
     }
 
@@ -312,7 +365,7 @@ impl Session {
         if self.phase.run().is_some() {
             return self.now_do(Effect::Warn("an agent began a run within a run"));
         }
-        let spare = self.agent.as_mut().and_then(Agent::take_spare);
+        let spare = self.program_mut().and_then(|it| it.spare.take());
         if let Some(id) = spare {
             self.open_run(id, Trigger::SelfStarted);
             self.phase.mark_running();
@@ -333,9 +386,9 @@ impl Session {
             }
             event => event,
         };
-        if let (Event::AgentLinked { .. }, Some(agent)) = (&event, &mut self.agent) {
-            agent.mark_started();
-            self.now_do(Effect::NoteConversation);
+        if let (Event::AgentLinked { .. }, Some(program)) = (&event, self.program_mut()) {
+            program.remembers = true;
+            self.now_do(Effect::Program(ProgramOrder::NoteConversation));
         }
         if self.phase.run().is_some() {
             return self.log_in_run(event);
@@ -417,16 +470,16 @@ impl Session {
             self.push_here(event);
         }
         self.drop_run();
-        match &mut self.agent {
-            Some(agent) if agent.is_reusable() && !may_go_on => {
-                agent.mark_idle(self.now);
+        let now = self.now;
+        match self.program_mut() {
+            Some(program) if !program.is_ending && !may_go_on => {
+                program.mark_idle(now);
                 // The program may say so before its commands are gone.
                 if ending.is_cancelled() {
-                    self.now_do(Effect::EndCommands);
+                    self.now_do(Effect::Program(ProgramOrder::EndCommands));
                 }
             }
-            Some(_) => self.stop_agent(),
-            None => (),
+            _ => self.stop_agent(),
         }
         if ending.is_cancelled() {
             self.note_background_exchanges();
@@ -510,19 +563,19 @@ impl Session {
 
     fn take_line(&mut self, line: Line) {
         self.journal.take_touched();
-        if let Some(agent) = &mut self.agent {
-            agent.mark_spoken();
+        if let Some(program) = self.program_mut() {
+            program.is_silent = false;
         }
         let text = match line {
             Line::Whole(text) => {
-                self.feed(Input::Line(text.clone()));
+                self.feed_program(ProgramInput::Line(text.clone()));
                 text
             }
             overlong @ Line::Overlong { .. } => {
                 let raw = overlong.into_raw();
                 let source = self.journal.summary.agent.clone();
                 let event = Event::Unrecognized { source, raw: raw.clone(), lines: 1 };
-                self.agent_lane.work.push_back(Work::Effect(AgentEffect::Emit(event)));
+                self.agent_lane.work.push_back(Work::Log(event));
                 raw
             }
         };
@@ -567,7 +620,7 @@ impl Session {
 
     fn take_exit(&mut self, code: Option<i32>, stderr: String) {
         let is_wanted = matches!(self.phase, Phase::Running(_));
-        if is_wanted && self.agent.as_ref().is_some_and(Agent::is_stale) {
+        if is_wanted && self.program().is_some_and(Program::is_stale) {
             self.agent = None;
             return self.restart_agent();
         }
@@ -576,7 +629,7 @@ impl Session {
         }
         let how = code.map_or("by a signal".to_owned(), |it| format!("with code {it}"));
         let message = format!("The program ended {how}. {stderr}").trim_end().to_owned();
-        self.feed(Input::Exited(Exit { code, stderr }));
+        self.feed_program(ProgramInput::Exited(Exit { code, stderr }));
         self.agent_lane.work.push_back(Work::Exited { message });
     }
 

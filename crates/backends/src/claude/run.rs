@@ -18,7 +18,7 @@ use crate::emitter::Emitter;
 use crate::ending::price;
 use crate::program::{Ask, MOST_AGENTS, Recent, TOOL_SERVER, newest};
 use crate::steering::Steered;
-use crate::{Effect, Exit, Verdict};
+use crate::{Exit, ProgramEffect, RunEffect, Verdict};
 
 /// Time that the program has to stop, or to begin a turn by itself.
 const PATIENCE_MS: u64 = 5000;
@@ -93,7 +93,7 @@ impl Run {
 
     pub(super) fn steer(&mut self, message_id: MessageId, message: &Value, cx: &mut Cx) {
         if self.interrupted.is_some() {
-            return cx.out.push(Effect::CannotSteer(message_id));
+            return cx.out.push(RunEffect::CannotSteer(message_id));
         }
         // The program accepts each uuid once, and a message may be handed to a later run again.
         let uuid = uuid_of(&format!("{}/{message_id}", cx.out.response_id()));
@@ -149,7 +149,7 @@ impl Run {
             return self.complete(cx);
         };
         if !interrupt.is_done {
-            cx.out.push(Effect::Quit);
+            cx.out.push(ProgramEffect::Quit);
         }
         self.end(RunStatus::Cancelled, None, cx);
     }

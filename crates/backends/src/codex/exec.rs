@@ -10,7 +10,7 @@ use transcript::{ErrorInfo, Event, Level, RunStatus, Usage};
 use super::author::Author;
 use super::{PATIENCE_MS, failure, items, notices, turn, wire};
 use crate::program::{Adapter, Context};
-use crate::{Effect, Exit, Launch};
+use crate::{Exit, Launch, ProgramEffect};
 
 type Cx = Context<()>;
 
@@ -107,7 +107,7 @@ impl Adapter for CodexExec {
         }
         // The driver adds the end of the last line.
         cx.out.write(wire::words(&prompt));
-        cx.out.push(Effect::CloseInput);
+        cx.out.push(ProgramEffect::CloseInput);
     }
 
     fn handle_line(&mut self, said: Value, line: &str, cx: &mut Cx) {
@@ -163,12 +163,12 @@ impl Adapter for CodexExec {
 
     /// Ends the process: there is no other way to stop it.
     fn interrupt(&mut self, cx: &mut Cx) {
-        cx.out.push(Effect::Quit);
+        cx.out.push(ProgramEffect::Quit);
         self.end(RunStatus::Cancelled, None, None, cx);
     }
 
     fn time_out(&mut self, cx: &mut Cx) {
-        cx.out.push(Effect::Quit);
+        cx.out.push(ProgramEffect::Quit);
         self.exited(&Exit { code: None, stderr: String::new() }, cx);
     }
 

@@ -8,7 +8,7 @@ use super::items::{call, fields};
 use super::turn::Run;
 use super::{Cx, wire};
 use crate::program::Ask;
-use crate::{Effect, Verdict};
+use crate::{ProgramEffect, Verdict};
 
 /// A request of Codex, which waits for the answer.
 #[derive(Debug)]
@@ -246,7 +246,7 @@ impl Run {
                 let why = "It was interrupted before it could run.";
                 call.refusal = Some(ErrorInfo::new(ErrorCode::ToolInterrupted, why));
             }
-            cx.out.push(Effect::Withdraw(call_id));
+            cx.out.push(ProgramEffect::Withdraw(call_id));
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use transcript::{CallId, Event, Executor, Millis, PartId, Validation};
 
 use super::call::Call;
-use crate::{Effect, arguments_summary};
+use crate::{ModelEffect, RunEffect, arguments_summary};
 
 /// Speed of the demo agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) struct Beats {
 #[derive(Debug)]
 struct Beat {
     pause_ms: u64,
-    effect: Effect,
+    effect: ModelEffect,
 }
 
 impl Beats {
@@ -45,11 +45,11 @@ impl Beats {
     }
 
     /// Plays up to the next pause.
-    pub(super) fn play(&mut self, now: Millis) -> Vec<Effect> {
+    pub(super) fn play(&mut self, now: Millis) -> Vec<ModelEffect> {
         let mut effects = Vec::new();
         while let Some(beat) = self.queue.pop_front() {
             if beat.pause_ms > 0 {
-                effects.push(Effect::WakeAt(now.plus(beat.pause_ms)));
+                effects.push(RunEffect::WakeAt(now.plus(beat.pause_ms)).into());
                 self.queue.push_front(beat);
                 break;
             }
@@ -62,12 +62,12 @@ impl Beats {
         self.queue.is_empty()
     }
 
-    pub(super) fn effect(&mut self, effect: Effect) {
-        self.queue.push_back(Beat { pause_ms: 0, effect });
+    pub(super) fn effect(&mut self, effect: impl Into<ModelEffect>) {
+        self.queue.push_back(Beat { pause_ms: 0, effect: effect.into() });
     }
 
     pub(super) fn event(&mut self, event: Event) {
-        self.effect(Effect::Emit(event));
+        self.effect(RunEffect::Emit(event));
     }
 
     /// The pause in which a model would read and think.
@@ -147,7 +147,7 @@ impl Beats {
             Pace::Natural => least + (self.pauses_made * 11) % (most - least + 1),
             Pace::Instant => 0,
         };
-        self.queue.push_back(Beat { pause_ms, effect: Effect::Emit(event) });
+        self.queue.push_back(Beat { pause_ms, effect: RunEffect::Emit(event).into() });
     }
 }
 

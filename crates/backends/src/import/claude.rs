@@ -19,7 +19,7 @@ use super::pictures::spoken;
 use super::replay::{About, Prompt};
 use super::{Imported, Kept, ProgramKind, Replay, Tail, lines, moment, owned, silent, words};
 use crate::claude::{Claude, Settings};
-use crate::{Backend, Launch};
+use crate::{Launch, ProgramBackend};
 
 const INTERRUPTED: &str = "[Request interrupted by user";
 
@@ -386,7 +386,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn backend() -> Box<dyn Backend> {
+fn backend() -> Box<dyn ProgramBackend> {
     Box::new(Claude::new(Arc::new(Settings::default()), &Launch::default()))
 }
 

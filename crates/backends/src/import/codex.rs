@@ -19,7 +19,7 @@ use super::pictures::spoken;
 use super::replay::{About, Prompt};
 use super::{Imported, Kept, ProgramKind, Replay, Tail, lines, moment, owned, silent, words};
 use crate::codex::{self, Settings};
-use crate::{Backend, Launch};
+use crate::{Launch, ProgramBackend};
 
 pub(super) fn read(kept: &Kept<'_>, tail: Tail) -> Option<Imported> {
     let mut reader = Reader::new(kept);
@@ -339,7 +339,7 @@ impl Reader {
 }
 
 /// The folder of a command is shown only if it is not the workspace.
-fn backend(workspace: Option<&str>) -> Box<dyn Backend> {
+fn backend(workspace: Option<&str>) -> Box<dyn ProgramBackend> {
     let workspace = workspace.unwrap_or_default().to_owned();
     let launch = Launch { workspace, ..Launch::default() };
     codex::backend(Arc::new(Settings::default()), &launch)

@@ -15,7 +15,7 @@ use super::pictures::spoken;
 use super::replay::{About, Prompt};
 use super::{Imported, Kept, ProgramKind, Replay, Tail, lines, moment, owned, silent, words};
 use crate::pi::{Pi, Settings, failure};
-use crate::{Backend, Launch};
+use crate::{Launch, ProgramBackend};
 
 pub(super) fn read(kept: &Kept<'_>, tail: Tail) -> Option<Imported> {
     let mut reader = Reader {
@@ -239,7 +239,7 @@ impl Reader {
     }
 }
 
-fn backend(workspace: Option<&str>) -> Box<dyn Backend> {
+fn backend(workspace: Option<&str>) -> Box<dyn ProgramBackend> {
     // No approvals: every call that ran was allowed.
     let permission_mode = Some("auto".to_owned());
     let settings = Settings { permission_mode, ..Settings::default() };

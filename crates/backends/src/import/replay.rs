@@ -10,12 +10,12 @@ use transcript::{
 };
 
 use super::{Entry, Imported, ProgramKind, Tail, Turn};
-use crate::{Backend, Effect, Input};
+use crate::{ProgramBackend, ProgramEffect, ProgramInput, RunEffect, RunInput};
 
 pub(super) struct Replay {
     kind: ProgramKind,
     agent: String,
-    backend: Box<dyn Backend>,
+    backend: Box<dyn ProgramBackend>,
     turns: Vec<Turn>,
     /// Entries that belong to no turn yet.
     asides: Vec<Entry>,
@@ -47,7 +47,7 @@ pub(super) struct About {
 }
 
 impl Replay {
-    pub(super) fn new(kind: ProgramKind, agent: &str, backend: Box<dyn Backend>) -> Self {
+    pub(super) fn new(kind: ProgramKind, agent: &str, backend: Box<dyn ProgramBackend>) -> Self {
         Self {
             kind,
             agent: agent.to_owned(),
@@ -63,7 +63,7 @@ impl Replay {
         }
     }
 
-    pub(super) fn replace_backend(&mut self, backend: Box<dyn Backend>) {
+    pub(super) fn replace_backend(&mut self, backend: Box<dyn ProgramBackend>) {
         self.backend = backend;
     }
 
@@ -95,14 +95,14 @@ impl Replay {
             from: None,
         };
         self.open(at, response_id.clone(), Some(message), said.model, Trigger::User);
-        self.feed(at, Input::Start { response_id, history });
+        self.feed(at, RunInput::Start { response_id, history }.into());
     }
 
     /// Gives the backend the id of a run that the program may begin by itself.
     pub(super) fn offer(&mut self, at: Millis, id: &str) {
         let id = run_id(&self.unique(id));
         self.spare = Some(id.clone());
-        self.feed(at, Input::Spare(id));
+        self.feed(at, ProgramInput::Spare(id));
     }
 
     /// Adds a message that went into the open run.
@@ -116,18 +116,18 @@ impl Replay {
 
     /// Feeds a line that the program would have written.
     pub(super) fn feed_line(&mut self, at: Millis, line: &Value) {
-        self.feed(at, Input::Line(line.to_string()));
+        self.feed(at, ProgramInput::Line(line.to_string()));
     }
 
     /// Feeds a request to stop the open run.
     pub(super) fn interrupt(&mut self, at: Millis) {
-        self.feed(at, Input::Interrupt);
+        self.feed(at, RunInput::Interrupt.into());
     }
 
     /// Lets the deadline pass: what the open run waits for does not come.
     pub(super) fn time_out(&mut self, at: Millis) {
         if let Some(until) = self.wakes_at.take().filter(|_| self.is_open) {
-            let effects = self.backend.on(until, Input::Wake);
+            let effects = self.backend.on(until, RunInput::Wake.into());
             self.apply_effects(at, effects);
         }
     }
@@ -157,7 +157,7 @@ impl Replay {
     }
 
     /// Closes the open run, which has no end in the file. `backend` is for the next run.
-    pub(super) fn break_off(&mut self, at: Millis, backend: Box<dyn Backend>) {
+    pub(super) fn break_off(&mut self, at: Millis, backend: Box<dyn ProgramBackend>) {
         let why =
             "The program was ended in the middle of the turn. Send the message again to go on.";
         let error = ErrorInfo::new(ErrorCode::AgentExited, why);
@@ -190,33 +190,38 @@ impl Replay {
         self.push(at, Some(id), Event::RunStart { agent, model, trigger, exchange_id: None });
     }
 
-    fn feed(&mut self, at: Millis, input: Input) {
+    fn feed(&mut self, at: Millis, input: ProgramInput) {
         let effects = self.backend.on(at, input);
         self.apply_effects(at, effects);
     }
 
-    fn apply_effects(&mut self, at: Millis, effects: Vec<Effect>) {
+    fn apply_effects(&mut self, at: Millis, effects: Vec<ProgramEffect>) {
         for effect in effects {
             match effect {
-                Effect::Emit(event) => self.note(at, event),
-                Effect::Begin => {
+                ProgramEffect::Run(effect) => self.apply_to_run(at, effect),
+                ProgramEffect::Begin => {
                     if let Some(id) = self.spare.take() {
                         self.open(at, id, None, None, Trigger::SelfStarted);
                     }
                 }
-                Effect::End(end) => self.end(at, |answer| end.of(answer)),
-                Effect::Write(line) => self.written.extend(serde_json::from_str::<Value>(&line)),
-                Effect::WakeAt(at) => self.wakes_at = Some(at),
-                // The decisions are made, and there is no process.
-                Effect::Ask { .. }
-                | Effect::Withdraw(_)
-                | Effect::CannotSteer(_)
-                | Effect::CloseInput
-                | Effect::Quit
-                | Effect::Outdated => (),
-                // Not emitted by programs.
-                Effect::RunTool { .. } | Effect::ReadHistory | Effect::Request(_) => (),
+                ProgramEffect::Write(line) => {
+                    self.written.extend(serde_json::from_str::<Value>(&line));
+                }
+                // The decisions are made.
+                ProgramEffect::Ask { .. } | ProgramEffect::Withdraw(_) => (),
+                // There is no process.
+                ProgramEffect::CloseInput | ProgramEffect::Quit | ProgramEffect::Outdated => (),
             }
+        }
+    }
+
+    fn apply_to_run(&mut self, at: Millis, effect: RunEffect) {
+        match effect {
+            RunEffect::Emit(event) => self.note(at, event),
+            RunEffect::End(end) => self.end(at, |answer| end.of(answer)),
+            RunEffect::WakeAt(at) => self.wakes_at = Some(at),
+            // Nothing is steered into a replay.
+            RunEffect::CannotSteer(_) => (),
         }
     }
 

@@ -4,14 +4,14 @@ use serde_json::{Map, Value, json};
 use transcript::{CallId, ErrorCode, ErrorInfo, Executor, ResponseId, RunMessage};
 
 use super::{FinishedCall, Outcome, Said};
-use crate::Effect;
 use crate::emitter::{Emitter, Part};
+use crate::{ModelEffect, ReadyCall};
 
 const SOURCE: &str = "openai";
 
 #[derive(Debug)]
 pub(super) struct ModelEmitter {
-    pub(super) out: Emitter,
+    pub(super) out: Emitter<ModelEffect>,
     open: Option<Part>,
     /// Blanks before the first word: emitted with it, or not at all.
     blanks: String,
@@ -23,20 +23,6 @@ pub(super) struct ModelEmitter {
 struct StartedCall {
     id: CallId,
     name: String,
-}
-
-/// A call that can be run.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct ReadyCall {
-    id: CallId,
-    name: String,
-    arguments: String,
-}
-
-impl ReadyCall {
-    pub(super) fn run(self) -> Effect {
-        Effect::RunTool { call_id: self.id, tool_name: self.name, arguments: self.arguments }
-    }
 }
 
 impl ModelEmitter {
@@ -92,7 +78,7 @@ impl ModelEmitter {
             let arguments = finished.arguments.clone();
             let data = provider_data(finished, reasoning_details.take());
             self.out.finish_arguments(&id, arguments.clone(), incomplete, data);
-            let call = ReadyCall { id, name, arguments };
+            let call = ReadyCall { call_id: id, tool_name: name, arguments };
             if incomplete {
                 let why =
                     "The arguments broke off because the answer became too long; nothing ran.";
@@ -111,7 +97,7 @@ impl ModelEmitter {
 
     /// A call that does not run gets its result from Callboard.
     fn refuse(&mut self, call: &ReadyCall, error: ErrorInfo) {
-        self.out.refuse_call(&call.id, &call.name, error);
+        self.out.refuse_call(&call.call_id, &call.tool_name, error);
     }
 
     fn grow(&mut self, is_thinking: bool, delta: String) -> bool {

@@ -4,8 +4,8 @@
 
 use transcript::{Call, ErrorCode, Evaluation, Event, Millis, RunMessage, Usage};
 
-use super::emitter::ReadyCall;
 use super::{FinishReason, Limits};
+use crate::ReadyCall;
 
 #[derive(Debug)]
 pub(super) struct Progress {

@@ -13,7 +13,10 @@ use transcript::{
 };
 
 use super::{Decoder, Limits, OpenAi, Settings};
-use crate::{Backend, Effect, Ending, HowLost, Input, Lost, ToolOutcome};
+use crate::{
+    Ending, HowLost, Lost, ModelBackend, ModelEffect, ModelInput, ReadyCall, ResponsePart,
+    RunEffect, RunInput, ToolOutcome,
+};
 
 fn settings() -> Settings {
     Settings {
@@ -56,9 +59,9 @@ struct Stage {
 impl Stage {
     fn start(settings: Settings) -> Self {
         let mut stage = Self::new(Arc::new(settings));
-        stage.give(Input::Tools(vec![tool("time")]));
+        stage.give(ModelInput::Tools(vec![tool("time")]));
         let history = vec![json!({ "role": "user", "content": "hi" })];
-        stage.give(Input::Start { response_id: ResponseId::new("r"), history });
+        stage.give(RunInput::Start { response_id: ResponseId::new("r"), history });
         stage
     }
 
@@ -77,46 +80,47 @@ impl Stage {
         }
     }
 
-    fn give(&mut self, input: Input) {
+    fn give(&mut self, input: impl Into<ModelInput>) {
         assert!(self.ending.is_none(), "nothing is called after the end");
-        for effect in self.backend.on(self.now, input) {
+        for effect in self.backend.on(self.now, input.into()) {
             assert!(self.ending.is_none(), "nothing comes after the end: {effect:?}");
             match effect {
-                Effect::Emit(event) => {
+                ModelEffect::Run(RunEffect::Emit(event)) => {
                     self.log.push((self.now, event.clone()));
                     self.events.push(event);
                 }
-                Effect::RunTool { call_id, tool_name, arguments } => {
+                ModelEffect::RunTool(ReadyCall { call_id, tool_name, arguments }) => {
                     self.open.push_back(call_id.clone());
                     self.asked.push(format!("run {call_id} {tool_name} {arguments}"));
                 }
-                Effect::ReadHistory => self.asked.push("read".to_owned()),
-                Effect::Request(request) => {
+                ModelEffect::ReadHistory => self.asked.push("read".to_owned()),
+                ModelEffect::Request(request) => {
                     self.asked.push(format!("{} {}", request.method, request.url));
                     self.requests.push(serde_json::from_str(&request.body).unwrap());
                 }
-                Effect::WakeAt(at) => self.wake_at = Some(at),
-                Effect::CannotSteer(id) => self.asked.push(format!("cannot steer {id}")),
-                Effect::End(ending) => self.ending = Some(ending),
-                other => panic!("it has no process: {other:?}"),
+                ModelEffect::Run(RunEffect::WakeAt(at)) => self.wake_at = Some(at),
+                ModelEffect::Run(RunEffect::CannotSteer(id)) => {
+                    self.asked.push(format!("cannot steer {id}"))
+                }
+                ModelEffect::Run(RunEffect::End(ending)) => self.ending = Some(ending),
             }
         }
     }
 
     fn head(&mut self, status: u16, headers: &[(&str, &str)]) {
         let headers = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-        self.give(Input::Head { status, headers });
+        self.give(ResponsePart::Head { status, headers });
     }
 
     fn say(&mut self, delta: Value) {
         let chunk = json!({ "choices": [{ "delta": delta }] });
-        self.give(Input::Bytes(format!("data: {chunk}\n\n").into_bytes()));
+        self.give(ResponsePart::Bytes(format!("data: {chunk}\n\n").into_bytes()));
     }
 
     fn finish(&mut self, reason: &str) {
         let usage = json!({ "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 });
         let chunk = json!({ "choices": [{ "finish_reason": reason }], "usage": usage });
-        self.give(Input::Bytes(format!("data: {chunk}\n\ndata: [DONE]\n\n").into_bytes()));
+        self.give(ResponsePart::Bytes(format!("data: {chunk}\n\ndata: [DONE]\n\n").into_bytes()));
     }
 
     fn call(&mut self, n: u32) {
@@ -140,22 +144,22 @@ impl Stage {
         let result =
             json!({ "type": "tool_result", "callId": call, "toolName": "time", "ok": true });
         self.log.push((self.now, serde_json::from_value(result).unwrap()));
-        self.give(Input::ToolResult { call_id, outcome });
+        self.give(ModelInput::ToolResult { call_id, outcome });
     }
 
     fn history(&mut self) {
-        self.give(Input::History(vec![json!({ "role": "user", "content": "hi" })]));
+        self.give(ModelInput::History(vec![json!({ "role": "user", "content": "hi" })]));
     }
 
     fn refuse(&mut self, status: u16, headers: &[(&str, &str)], body: &str) {
         self.head(status, headers);
-        self.give(Input::Bytes(body.as_bytes().to_vec()));
-        self.give(Input::Ended(Ok(())));
+        self.give(ResponsePart::Bytes(body.as_bytes().to_vec()));
+        self.give(ResponsePart::Ended(Ok(())));
     }
 
     fn wake(&mut self) {
         self.now = self.wake_at.take().expect("it wants to be woken");
-        self.give(Input::Wake);
+        self.give(RunInput::Wake);
     }
 
     fn error(&self) -> String {
@@ -182,12 +186,12 @@ fn calls_that_wait_for_others_hold_up_none() {
     (0..4).for_each(|n| stage.call(n));
     stage.finish("tool_calls");
     assert_eq!(stage.asked[1..], ["run r.1 time {}", "run r.2 time {}"], "two at a time");
-    stage.give(Input::ToolWaits(CallId::new("r.1")));
-    stage.give(Input::ToolWaits(CallId::new("r.1")));
+    stage.give(ModelInput::ToolWaits(CallId::new("r.1")));
+    stage.give(ModelInput::ToolWaits(CallId::new("r.1")));
     assert_eq!(stage.asked[3..], ["run r.3 time {}"]);
     stage.result("r.1");
     assert_eq!(stage.asked.len(), 4, "two are running");
-    stage.give(Input::ToolWaits(CallId::new("r.2")));
+    stage.give(ModelInput::ToolWaits(CallId::new("r.2")));
     assert_eq!(stage.asked[4..], ["run r.4 time {}"]);
     stage.result("r.3");
     stage.result("r.4");
@@ -270,7 +274,7 @@ fn every_step_has_the_tools_that_there_are_then() {
         let call = call.split(' ').next().unwrap().to_owned();
         stage.result(&call);
         let tools: Vec<Value> = names.into_iter().map(tool).collect();
-        stage.give(Input::Tools(tools.clone()));
+        stage.give(ModelInput::Tools(tools.clone()));
         stage.history();
         let sent = stage.requests.last().unwrap().get("tools").cloned();
         assert_eq!(sent, (!tools.is_empty()).then_some(Value::Array(tools)));
@@ -400,7 +404,7 @@ fn usage_counts_on_over_a_step_without_any() {
     stage.result("r.1");
     stage.history();
     stage.head(200, &[]);
-    stage.give(Input::Bytes(
+    stage.give(ResponsePart::Bytes(
         b"data: {\"choices\":[{\"finish_reason\":\"content_filter\"}]}\n\ndata: [DONE]\n\n"
             .to_vec(),
     ));
@@ -413,12 +417,12 @@ fn own_pauses_grow_and_end() {
     let mut stage = Stage::start(settings());
     let refused = Lost { how: HowLost::NeverConnected, message: "refused".to_owned() };
     for longest in [500, 1000] {
-        stage.give(Input::Ended(Err(refused.clone())));
+        stage.give(ResponsePart::Ended(Err(refused.clone())));
         let pause = stage.wake_at.unwrap().since(stage.now);
         assert!((longest / 2..=longest).contains(&pause), "{pause}");
         stage.wake();
     }
-    stage.give(Input::Ended(Err(refused)));
+    stage.give(ResponsePart::Ended(Err(refused)));
     assert_eq!(stage.decisions(), ["false retry_limit RetryLimit"]);
     expect!["upstream_error: The model service at http://model/v1 cannot be reached: refused. Is it running, and is base_url right?"].assert_eq(&stage.error());
 }
@@ -492,15 +496,15 @@ fn errors_say_what_to_do() {
 #[test]
 fn after_the_first_word_nothing_is_asked_again() {
     let ends: [fn(&mut Stage); 4] = [
-        |stage| stage.give(Input::Ended(Ok(()))),
+        |stage| stage.give(ResponsePart::Ended(Ok(()))),
         |stage| {
             let lost = Lost { how: HowLost::BrokeOff, message: "reset".to_owned() };
-            stage.give(Input::Ended(Err(lost)));
+            stage.give(ResponsePart::Ended(Err(lost)));
         },
-        |stage| stage.give(Input::Bytes(b"data: {\"error\":\"overloaded\"}\n\n".to_vec())),
+        |stage| stage.give(ResponsePart::Bytes(b"data: {\"error\":\"overloaded\"}\n\n".to_vec())),
         |stage| {
             let lost = Lost { how: HowLost::TimedOut, message: "silent".to_owned() };
-            stage.give(Input::Ended(Err(lost)));
+            stage.give(ResponsePart::Ended(Err(lost)));
         },
     ];
     let mut errors = String::new();
@@ -544,7 +548,7 @@ fn it_can_be_stopped_at_any_moment() {
     for n in 0..=inputs.len() {
         let mut stage = Stage::start(settings());
         inputs[..n].iter().for_each(|it| it(&mut stage));
-        stage.give(Input::Interrupt);
+        stage.give(RunInput::Interrupt);
         assert_eq!(stage.ending.as_ref().unwrap().status, RunStatus::Cancelled);
         assert_eq!(stage.decisions().last().unwrap(), "false user_requested UserCancel");
         let run = ResponseId::new("r");
@@ -571,9 +575,9 @@ fn late_inputs_change_nothing() {
     stage.step_with_calls(1);
     let n_events = stage.events.len();
     stage.say(json!({ "content": "late" }));
-    stage.give(Input::Ended(Ok(())));
+    stage.give(ResponsePart::Ended(Ok(())));
     stage.history();
-    stage.give(Input::Wake);
+    stage.give(RunInput::Wake);
     stage.result("r.99");
     assert_eq!(stage.events.len(), n_events);
     stage.result("r.1");

@@ -9,7 +9,7 @@ use super::wire::Dialog;
 use super::{Cx, command, failure};
 use crate::emitter::Emitter;
 use crate::program::Ask;
-use crate::{Effect, Verdict};
+use crate::{ProgramEffect, Verdict};
 
 /// Title of our own extension's dialogs.
 const OURS: &str = "callboard:tool_call";
@@ -50,7 +50,7 @@ impl Request {
 pub(super) fn cancel_all(cx: &mut Cx) {
     for (call_id, request) in cx.approvals.take_all() {
         cx.out.write(command::cancel_dialog(&request.dialog));
-        cx.out.push(Effect::Withdraw(call_id));
+        cx.out.push(ProgramEffect::Withdraw(call_id));
     }
 }
 

@@ -14,7 +14,7 @@ use super::wire::{
 };
 use super::{Cx, Settings, failure};
 use crate::program::abandoned;
-use crate::{Effect, Exit, Verdict};
+use crate::{Exit, ProgramEffect, RunEffect, Verdict};
 
 /// Time that an interrupted program has to end its run.
 const GRACE_MS: u64 = 5000;
@@ -90,7 +90,7 @@ impl Run {
     /// Ends the run and the program, because no approvals would be asked for.
     pub(super) fn refuse(&mut self, cx: &mut Cx) {
         cx.out.continuation(false, "error", "ErrorPolicy");
-        cx.out.push(Effect::Quit);
+        cx.out.push(ProgramEffect::Quit);
         self.end(RunStatus::Failed, Some(failure::unguarded()), cx);
     }
 
@@ -146,7 +146,7 @@ impl Run {
     pub(super) fn steer(&mut self, message_id: MessageId, message: &Value, cx: &mut Cx) {
         let is_over = matches!(self.phase, Phase::Resting { .. }) || self.interrupt.is_some();
         if is_over || self.held.is_some() {
-            cx.out.push(Effect::CannotSteer(message_id));
+            cx.out.push(RunEffect::CannotSteer(message_id));
             return;
         }
         let prompt = Prompt::of(message);
@@ -211,7 +211,7 @@ impl Run {
 
     pub(super) fn time_out(&mut self, cx: &mut Cx) {
         if self.interrupt.is_some_and(|deadline| deadline <= cx.out.now()) {
-            cx.out.push(Effect::Quit);
+            cx.out.push(ProgramEffect::Quit);
             return self.finish(cx);
         }
         if self.ask_at.is_some_and(|at| at <= cx.out.now()) {
@@ -456,7 +456,7 @@ impl Run {
     fn end(&mut self, status: RunStatus, error: Option<transcript::ErrorInfo>, cx: &mut Cx) {
         // Pi would add them to the next prompt, and only its end takes them back.
         if cx.steering.has_handed_over() {
-            cx.out.push(Effect::Quit);
+            cx.out.push(ProgramEffect::Quit);
         }
         // Otherwise Pi would wait forever.
         questions::cancel_all(cx);

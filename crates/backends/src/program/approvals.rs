@@ -3,7 +3,7 @@
 use serde_json::Value;
 use transcript::CallId;
 
-use crate::Effect;
+use crate::ProgramEffect;
 use crate::emitter::Emitter;
 
 /// The requests for a decision that are open, each about a call. `R` is what the adapter needs to answer one.
@@ -12,7 +12,7 @@ pub(crate) struct Approvals<R> {
     open: Vec<(CallId, R)>,
 }
 
-/// A request to a person: see [`Effect::Ask`].
+/// A request to a person: see [`ProgramEffect::Ask`].
 #[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) can_edit: bool,
@@ -36,7 +36,13 @@ impl<R> Approvals<R> {
             return;
         }
         let Ask { can_edit, form, reason, is_judged } = ask;
-        out.push(Effect::Ask { call_id: call_id.clone(), can_edit, form, reason, is_judged });
+        out.push(ProgramEffect::Ask {
+            call_id: call_id.clone(),
+            can_edit,
+            form,
+            reason,
+            is_judged,
+        });
         self.open.push((call_id, request));
     }
 
@@ -57,7 +63,7 @@ impl<R> Approvals<R> {
     ) -> Option<(CallId, R)> {
         let at = self.open.iter().position(|(call_id, request)| is_it(call_id, request))?;
         let (call_id, request) = self.open.remove(at);
-        out.push(Effect::Withdraw(call_id.clone()));
+        out.push(ProgramEffect::Withdraw(call_id.clone()));
         Some((call_id, request))
     }
 

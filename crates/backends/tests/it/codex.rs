@@ -13,7 +13,7 @@ mod stories;
 mod talk;
 mod versions;
 
-use backends::{Exit, Input};
+use backends::{Exit, ProgramInput};
 use serde_json::Value;
 use transcript::Record;
 
@@ -56,6 +56,6 @@ pub(crate) fn heard(said: &[String]) -> Vec<Record> {
 pub(crate) fn heard_as_written(said: &[String]) -> Vec<Record> {
     let mut stage = talk::in_turn();
     said.iter().for_each(|it| stage.line(it));
-    stage.give(Input::Exited(Exit { code: Some(0), stderr: String::new() }));
+    stage.give(ProgramInput::Exited(Exit { code: Some(0), stderr: String::new() }));
     stage.session.records
 }

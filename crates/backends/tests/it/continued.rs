@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use backends::{Backend, Effect, Input, Launch, claude, codex, pi};
+use backends::{Launch, ProgramBackend, ProgramEffect, ProgramInput, RunInput, claude, codex, pi};
 use serde_json::{Value, json};
 use transcript::{Millis, ResponseId};
 
-fn programs() -> Vec<(&'static str, Box<dyn Backend>)> {
+fn programs() -> Vec<(&'static str, Box<dyn ProgramBackend>)> {
     let launch = Launch::default();
     let codex = |app_server| {
         let settings = codex::Settings { app_server, ..codex::Settings::default() };
@@ -24,14 +24,14 @@ fn programs() -> Vec<(&'static str, Box<dyn Backend>)> {
 }
 
 /// All that the program is told until its turn has begun.
-fn told(backend: &mut dyn Backend, history: &[Value]) -> String {
+fn told(backend: &mut dyn ProgramBackend, history: &[Value]) -> String {
     let response_id = ResponseId::new("r");
-    let start = Input::Start { response_id, history: history.to_vec() };
-    let mut waiting = vec![start];
+    let start = RunInput::Start { response_id, history: history.to_vec() };
+    let mut waiting = vec![start.into()];
     let mut written = String::new();
     while let Some(input) = waiting.pop() {
         for effect in backend.on(Millis::default(), input) {
-            let Effect::Write(line) = effect else { continue };
+            let ProgramEffect::Write(line) = effect else { continue };
             let request: Value = serde_json::from_str(&line).unwrap_or_default();
             // What only an app-server waits for.
             let result = match request["method"].as_str() {
@@ -39,7 +39,8 @@ fn told(backend: &mut dyn Backend, history: &[Value]) -> String {
                 Some("thread/start") => Some(json!({ "thread": { "id": "t" } })),
                 _ => None,
             };
-            let answer = |it| Input::Line(json!({ "id": request["id"], "result": it }).to_string());
+            let answer =
+                |it| ProgramInput::Line(json!({ "id": request["id"], "result": it }).to_string());
             waiting.extend(result.map(answer));
             written.push_str(&line);
         }

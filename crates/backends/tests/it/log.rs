@@ -1,6 +1,6 @@
 //! The log of a session, as the server writes it: from what a backend is told, and from what it wants.
 
-use backends::{Effect, Verdict};
+use backends::{ProgramEffect, RunEffect, Verdict};
 use serde_json::Value;
 use transcript::{
     ApprovalOptions, CallId, Decision, Event, MessageId, Millis, Record, ResponseId, RunMessage,
@@ -103,10 +103,18 @@ impl Log {
         });
     }
 
-    pub(crate) fn carry_out(&mut self, effect: &Effect) {
+    pub(crate) fn carry_out_on_run(&mut self, effect: &RunEffect) {
         match effect {
-            Effect::Emit(event) => self.emit(event.clone()),
-            Effect::Ask { call_id, can_edit, form, reason, .. } => {
+            RunEffect::Emit(event) => self.emit(event.clone()),
+            RunEffect::End(ending) => self.end(ending),
+            RunEffect::CannotSteer(_) | RunEffect::WakeAt(_) => (),
+        }
+    }
+
+    pub(crate) fn carry_out(&mut self, effect: &ProgramEffect) {
+        match effect {
+            ProgramEffect::Run(effect) => self.carry_out_on_run(effect),
+            ProgramEffect::Ask { call_id, can_edit, form, reason, .. } => {
                 let (can_edit, form, reason) = (*can_edit, form.clone(), reason.clone());
                 let options = ApprovalOptions {
                     scopes: vec![Scope::Once],
@@ -117,7 +125,7 @@ impl Log {
                 };
                 self.write(Event::ToolApprovalRequested { call_id: call_id.clone(), options });
             }
-            Effect::Withdraw(call_id) => self.write(Event::ToolApprovalResolved {
+            ProgramEffect::Withdraw(call_id) => self.write(Event::ToolApprovalResolved {
                 call_id: call_id.clone(),
                 decision: Decision::Withdrawn,
                 scope: None,
@@ -126,7 +134,6 @@ impl Log {
                 covers: None,
                 by: "callboard".to_owned(),
             }),
-            Effect::End(ending) => self.end(ending),
             _ => (),
         }
     }

@@ -4,7 +4,10 @@
 use std::sync::Arc;
 
 use backends::openai::{Limits, Settings};
-use backends::{Backend, Effect, HowLost, Input, Lost, OpenAi, ToolOutcome};
+use backends::{
+    HowLost, Lost, ModelBackend, ModelEffect, ModelInput, OpenAi, ReadyCall, ResponsePart,
+    RunEffect, RunInput, ToolOutcome,
+};
 use serde_json::{Map, Value, json};
 use transcript::{CallId, Event, Millis, Record, ResponseId};
 
@@ -31,9 +34,9 @@ pub(crate) fn converse(response: &Response<'_>) -> Vec<Record> {
     let response_id = ResponseId::new("r1");
     let said = json!("go");
     stage.log.start(&response_id, &said);
-    stage.give(Input::Tools(Vec::new()));
+    stage.give(ModelInput::Tools(Vec::new()));
     let history = vec![json!({ "role": "user", "content": said })];
-    stage.give(Input::Start { response_id, history });
+    stage.give(RunInput::Start { response_id, history });
     stage.hear(response);
     while !stage.has_ended {
         stage.hear(&Response { status: 200, body: FAREWELL, is_lost: false });
@@ -81,13 +84,13 @@ impl Stage {
     fn hear(&mut self, response: &Response<'_>) {
         if let Some(at) = self.wake_at.take() {
             self.now = at;
-            self.give(Input::Wake);
+            self.give(RunInput::Wake);
         }
         let lost = Lost { how: HowLost::BrokeOff, message: "connection closed".to_owned() };
-        let head = Input::Head { status: response.status, headers: Vec::new() };
+        let head = ResponsePart::Head { status: response.status, headers: Vec::new() };
         let events = response.body.split_inclusive("\n\n");
-        let bytes = events.map(|it| Input::Bytes(it.as_bytes().to_vec()));
-        let ended = Input::Ended(if response.is_lost { Err(lost) } else { Ok(()) });
+        let bytes = events.map(|it| ResponsePart::Bytes(it.as_bytes().to_vec()));
+        let ended = ResponsePart::Ended(if response.is_lost { Err(lost) } else { Ok(()) });
         let request = self.requests;
         for input in std::iter::once(head).chain(bytes).chain([ended]) {
             // The next request cuts this one off.
@@ -97,32 +100,36 @@ impl Stage {
         }
     }
 
-    fn give(&mut self, input: Input) {
+    fn give(&mut self, input: impl Into<ModelInput>) {
         if self.has_ended {
             return;
         }
         self.now = self.now.plus(10);
         self.log.set_now(self.now);
         let mut next = Vec::new();
-        for effect in self.backend.on(self.now, input) {
-            self.log.carry_out(&effect);
+        for effect in self.backend.on(self.now, input.into()) {
+            if let ModelEffect::Run(effect) = &effect {
+                self.log.carry_out_on_run(effect);
+            }
             match effect {
-                Effect::RunTool { call_id, tool_name, .. } => {
+                ModelEffect::RunTool(ReadyCall { call_id, tool_name, .. }) => {
                     next.push(self.run_tool(call_id, tool_name));
                 }
-                Effect::ReadHistory => {
-                    next.push(Input::History(vec![json!({ "role": "user", "content": "go" })]));
+                ModelEffect::ReadHistory => {
+                    next.push(ModelInput::History(vec![
+                        json!({ "role": "user", "content": "go" }),
+                    ]));
                 }
-                Effect::Request(_) => self.requests += 1,
-                Effect::WakeAt(at) => self.wake_at = Some(at),
-                Effect::End(_) => self.has_ended = true,
-                _ => (),
+                ModelEffect::Request(_) => self.requests += 1,
+                ModelEffect::Run(RunEffect::WakeAt(at)) => self.wake_at = Some(at),
+                ModelEffect::Run(RunEffect::End(_)) => self.has_ended = true,
+                ModelEffect::Run(RunEffect::Emit(_) | RunEffect::CannotSteer(_)) => (),
             }
         }
         next.into_iter().for_each(|it| self.give(it));
     }
 
-    fn run_tool(&mut self, call_id: CallId, tool_name: String) -> Input {
+    fn run_tool(&mut self, call_id: CallId, tool_name: String) -> ModelInput {
         self.log.emit(Event::ToolRunning { call_id: call_id.clone() });
         let result = Value::from("a result");
         self.log.emit(Event::ToolResult {
@@ -136,6 +143,6 @@ impl Stage {
             duration_ms: Some(0),
             truncated: None,
         });
-        Input::ToolResult { call_id, outcome: ToolOutcome { ok: true, result, error: None } }
+        ModelInput::ToolResult { call_id, outcome: ToolOutcome { ok: true, result, error: None } }
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use backends::{Backend, Claude, Launch, Pi, Program, ProgramKind, claude, codex, pi};
+use backends::{Claude, Launch, Pi, Program, ProgramBackend, ProgramKind, claude, codex, pi};
 use tools::processes::is_executable;
 
 use super::help::Learned;
@@ -115,7 +115,7 @@ impl Which {
 
     /// Returns the program's command and its backend. `learned` is the output of the program about
     /// itself.
-    fn start(&self, launch: &Launch, learned: Option<&str>) -> (Program, Box<dyn Backend>) {
+    fn start(&self, launch: &Launch, learned: Option<&str>) -> (Program, Box<dyn ProgramBackend>) {
         match self {
             Self::Claude(settings) => (
                 claude::program(settings, launch),
@@ -144,7 +144,7 @@ fn has_app_server(help: Option<&str>) -> bool {
 
 /// A program that is ready to be started, and its backend.
 pub struct Ready {
-    pub backend: Box<dyn Backend>,
+    pub backend: Box<dyn ProgramBackend>,
     pub command: Vec<String>,
     pub environment: Vec<(OsString, OsString)>,
 }

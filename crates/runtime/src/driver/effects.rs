@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::FutureExt;
-use session::{Answer, Effect, History, Input, OfferedTools, Refused, ReplyId};
+use session::{Answer, Effect, History, Input, OfferedTools, ProgramOrder, Refused, ReplyId};
 use store::{Grant, Unrecognized};
 use tokio::sync::watch;
 use tools::processes::{Mark, Processes};
@@ -84,28 +84,22 @@ impl Driver {
             Effect::StopAgent => {
                 self.ending.extend(self.program.take().map(|it| it.process.end()));
             }
-            Effect::QuitAgent
-            | Effect::EndCommands
-            | Effect::BeginProgramRun
-            | Effect::NoteConversation
-            | Effect::Write(_)
-            | Effect::CloseInput => self.drive_program(effect),
+            Effect::Program(order) => self.drive_program(order),
         }
         Ok(None)
     }
 
-    /// Carries out an effect on the program, if there is one.
-    fn drive_program(&mut self, effect: Effect) {
+    /// Carries out an order about the program, if it is there.
+    fn drive_program(&mut self, order: ProgramOrder) {
         let Some(program) = &mut self.program else { return };
         let process = &mut program.process;
-        match effect {
-            Effect::QuitAgent => process.stop(),
-            Effect::EndCommands => self.ending.push(process.end_commands()),
-            Effect::BeginProgramRun => process.begin_run(),
-            Effect::NoteConversation => process.mark_started(),
-            Effect::Write(line) => process.write(line),
-            Effect::CloseInput => process.close_input(),
-            _ => (),
+        match order {
+            ProgramOrder::Write(line) => process.write(line),
+            ProgramOrder::CloseInput => process.close_input(),
+            ProgramOrder::Quit => process.stop(),
+            ProgramOrder::EndCommands => self.ending.push(process.end_commands()),
+            ProgramOrder::BeginRun => process.begin_run(),
+            ProgramOrder::NoteConversation => process.mark_started(),
         }
     }
 

@@ -62,15 +62,15 @@ impl Driver {
     ) -> Result<Launched, ErrorInfo> {
         let is_resumed = launch.resume.is_some();
         match self.services.agents.launch(&agent, &launch).await? {
-            LaunchedAgent::Model(backend) => Ok(Launched { backend, program: None }),
+            LaunchedAgent::Model(backend) => Ok(Launched::Model(backend)),
             LaunchedAgent::Program { backend, command, environment, idle_limit } => {
                 let start = Start { command, workspace, environment };
                 let process = Process::start(&self.services.store, start).await?;
                 self.services.pulses.add(&self.id, &process.pulse);
                 self.program = Some(RunningProgram { process, _pass: pass });
                 let idle_limit_ms = u64::try_from(idle_limit.as_millis()).unwrap_or(u64::MAX);
-                let program = Some(LaunchedProgram { idle_limit_ms, is_resumed });
-                Ok(Launched { backend, program })
+                let program = LaunchedProgram { backend, idle_limit_ms, is_resumed };
+                Ok(Launched::Program(program))
             }
         }
     }

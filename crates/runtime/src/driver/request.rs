@@ -8,9 +8,8 @@ use std::error::Error;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use backends::{HowLost, Lost, Request};
+use backends::{HowLost, Lost, Request, ResponsePart};
 use reqwest::{Client, Method, redirect};
-use session::ResponsePart;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};

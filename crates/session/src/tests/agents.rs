@@ -1,6 +1,9 @@
-//! Agents of the tests: small state machines that keep the contract of [`Backend`].
+//! Agents of the tests: small state machines that keep the contracts of [`ModelBackend`] and [`ProgramBackend`].
 
-use backends::{Backend, Effect, Ending, Input, ToolOutcome, Verdict};
+use backends::{
+    Ending, ModelBackend, ModelEffect, ModelInput, ProgramBackend, ProgramEffect, ProgramInput,
+    ReadyCall, RunEffect, RunInput, ToolOutcome, Verdict,
+};
 use serde_json::Value;
 use transcript::{
     CallId, ErrorCode, ErrorInfo, Event, Executor, MessageId, Millis, PartId, ResponseId,
@@ -31,7 +34,7 @@ fn call_id(run: &ResponseId, n: u32) -> CallId {
     CallId::numbered(run, n)
 }
 
-fn call_events(run: &ResponseId, n: u32, tool: &str, executor: Executor) -> [Effect; 2] {
+fn call_events(run: &ResponseId, n: u32, tool: &str, executor: Executor) -> [RunEffect; 2] {
     let call_id = call_id(run, n);
     let start = Event::ToolCallStart {
         call_id: call_id.clone(),
@@ -49,15 +52,15 @@ fn call_events(run: &ResponseId, n: u32, tool: &str, executor: Executor) -> [Eff
         validation: Validation::NotRequired,
         provider_data: None,
     };
-    [Effect::Emit(start), Effect::Emit(done)]
+    [RunEffect::Emit(start), RunEffect::Emit(done)]
 }
 
-fn text(run: &ResponseId, n: u32, text: &str) -> Vec<Effect> {
+fn text(run: &ResponseId, n: u32, text: &str) -> Vec<RunEffect> {
     let part_id = PartId::numbered(run, n);
     let (delta, done) = (text.to_owned(), text.to_owned());
     vec![
-        Effect::Emit(Event::TextDelta { part_id: part_id.clone(), parent_call_id: None, delta }),
-        Effect::Emit(Event::TextDone {
+        RunEffect::Emit(Event::TextDelta { part_id: part_id.clone(), parent_call_id: None, delta }),
+        RunEffect::Emit(Event::TextDone {
             part_id,
             parent_call_id: None,
             text: done,
@@ -67,12 +70,12 @@ fn text(run: &ResponseId, n: u32, text: &str) -> Vec<Effect> {
     ]
 }
 
-fn step_start(index: u32) -> Effect {
-    Effect::Emit(Event::StepStart { index, parent_call_id: None })
+fn step_start(index: u32) -> RunEffect {
+    RunEffect::Emit(Event::StepStart { index, parent_call_id: None })
 }
 
-fn step_finish(index: u32) -> Effect {
-    Effect::Emit(Event::StepFinish {
+fn step_finish(index: u32) -> RunEffect {
+    RunEffect::Emit(Event::StepFinish {
         index,
         finish_reason: "stop".to_owned(),
         usage: None,
@@ -81,60 +84,71 @@ fn step_finish(index: u32) -> Effect {
     })
 }
 
-fn end(status: RunStatus) -> Effect {
+fn end(status: RunStatus) -> RunEffect {
     let is_failed = status == RunStatus::Failed;
     let error = is_failed.then(|| ErrorInfo::new(ErrorCode::AgentFailed, "It failed."));
-    Effect::End(Ending { status, error, usage: None, cost: None })
+    RunEffect::End(Ending { status, error, usage: None, cost: None })
 }
 
-fn steered(message_id: &MessageId, state: SteerState) -> Effect {
+fn steered(message_id: &MessageId, state: SteerState) -> RunEffect {
     let message_id = message_id.clone();
-    Effect::Emit(Event::MessageSteered { message_id, text: String::new(), state })
+    RunEffect::Emit(Event::MessageSteered { message_id, text: String::new(), state })
+}
+
+fn of_model(effects: impl IntoIterator<Item = RunEffect>) -> Vec<ModelEffect> {
+    effects.into_iter().map(ModelEffect::Run).collect()
+}
+
+fn of_program(effects: impl IntoIterator<Item = RunEffect>) -> Vec<ProgramEffect> {
+    effects.into_iter().map(ProgramEffect::Run).collect()
 }
 
 impl Model {
-    fn give_up_steers(&mut self) -> Vec<Effect> {
-        self.steers.drain(..).map(Effect::CannotSteer).collect()
+    fn give_up_steers(&mut self) -> Vec<RunEffect> {
+        self.steers.drain(..).map(RunEffect::CannotSteer).collect()
     }
 }
 
-impl Backend for Model {
-    fn on(&mut self, _: Millis, input: Input) -> Vec<Effect> {
+impl ModelBackend for Model {
+    fn on(&mut self, _: Millis, input: ModelInput) -> Vec<ModelEffect> {
         match input {
-            Input::Start { response_id, .. } => {
+            ModelInput::Run(RunInput::Start { response_id, .. }) => {
                 let mut effects = vec![step_start(0)];
                 for (n, tool) in (1..).zip(TOOLS) {
                     effects.extend(call_events(&response_id, n, tool, Executor::Server));
                 }
                 effects.push(step_finish(0));
+                let mut effects = of_model(effects);
                 for (n, tool) in (1..).zip(TOOLS) {
-                    effects.push(Effect::RunTool {
+                    effects.push(ModelEffect::RunTool(ReadyCall {
                         call_id: call_id(&response_id, n),
                         tool_name: tool.to_owned(),
                         arguments: "{}".to_owned(),
-                    });
+                    }));
                 }
                 self.open_calls = TOOLS.len();
                 self.run = Some(response_id);
                 effects
             }
-            Input::Resume { answer, .. } => {
+            ModelInput::Resume { answer, .. } => {
                 let open = answer.calls().filter(|it| it.is_open());
-                let runs = open.map(|it| Effect::RunTool {
-                    call_id: it.id.clone(),
-                    tool_name: it.name.clone(),
-                    arguments: it.arguments.whole().unwrap_or_default(),
+                let runs = open.map(|it| {
+                    ModelEffect::RunTool(ReadyCall {
+                        call_id: it.id.clone(),
+                        tool_name: it.name.clone(),
+                        arguments: it.arguments.whole().unwrap_or_default(),
+                    })
                 });
-                let runs: Vec<Effect> = runs.collect();
+                let runs: Vec<ModelEffect> = runs.collect();
                 self.open_calls = runs.len();
                 self.run = Some(answer.id.clone());
-                if runs.is_empty() { vec![Effect::ReadHistory] } else { runs }
+                if runs.is_empty() { vec![ModelEffect::ReadHistory] } else { runs }
             }
-            Input::ToolResult { .. } => {
+            ModelInput::ToolResult { .. } => {
                 self.open_calls = self.open_calls.saturating_sub(1);
-                if self.open_calls == 0 { vec![Effect::ReadHistory] } else { Vec::new() }
+                if self.open_calls == 0 { vec![ModelEffect::ReadHistory] } else { Vec::new() }
             }
-            Input::History(_) => {
+            ModelInput::History(_) => {
                 let Some(run) = self.run.take() else { return Vec::new() };
                 let mut effects = vec![step_start(1)];
                 for id in std::mem::take(&mut self.steers) {
@@ -143,76 +157,77 @@ impl Backend for Model {
                 }
                 effects.extend(text(&run, 9, "Done."));
                 effects.extend([step_finish(1), end(RunStatus::Completed)]);
-                effects
+                of_model(effects)
             }
-            Input::Steer { message_id, .. } => {
+            ModelInput::Run(RunInput::Steer { message_id, .. }) => {
                 self.steers.push(message_id);
                 Vec::new()
             }
-            Input::Interrupt => {
+            ModelInput::Run(RunInput::Interrupt) => {
                 let mut effects = self.give_up_steers();
                 effects.extend(self.run.take().map(|_| end(RunStatus::Cancelled)));
-                effects
+                of_model(effects)
             }
-            _ => Vec::new(),
+            ModelInput::Run(RunInput::Wake)
+            | ModelInput::Tools(_)
+            | ModelInput::ToolWaits(_)
+            | ModelInput::Response(_) => Vec::new(),
         }
     }
 }
 
-impl Backend for Program {
-    fn on(&mut self, _: Millis, input: Input) -> Vec<Effect> {
+impl ProgramBackend for Program {
+    fn on(&mut self, _: Millis, input: ProgramInput) -> Vec<ProgramEffect> {
+        let write = |line: &str| ProgramEffect::Write(line.to_owned());
         match input {
-            Input::Spare(id) => {
+            ProgramInput::Spare(id) => {
                 self.spare = Some(id);
                 Vec::new()
             }
-            Input::Start { response_id, .. } => {
+            ProgramInput::Run(RunInput::Start { response_id, .. }) => {
                 self.run = Some(response_id);
-                vec![Effect::Write("prompt".to_owned()), step_start(0)]
+                vec![write("prompt"), step_start(0).into()]
             }
-            Input::Line(line) => self.read(&line),
-            Input::Decided { verdict, .. } => {
+            ProgramInput::Line(line) => self.read(&line),
+            ProgramInput::Decided { verdict, .. } => {
                 let word = match &verdict {
                     Verdict::Allowed { .. } => "yes",
                     Verdict::Denied { .. } | Verdict::TimedOut => "no",
                 };
                 self.verdict = Some(verdict);
-                vec![Effect::Write(word.to_owned())]
+                vec![write(word)]
             }
-            Input::Interrupt => {
-                let stopped = self.run.take().map(|_| end(RunStatus::Cancelled));
-                std::iter::once(Effect::Write("interrupt".to_owned())).chain(stopped).collect()
+            ProgramInput::Run(RunInput::Interrupt) => {
+                let stopped = self.run.take().map(|_| end(RunStatus::Cancelled).into());
+                std::iter::once(write("interrupt")).chain(stopped).collect()
             }
-            Input::Steer { message_id, .. } => vec![
-                Effect::Write("steer".to_owned()),
-                steered(&message_id, SteerState::HandedOver),
-            ],
-            Input::Exited(_) => {
-                self.run.take().map(|_| end(RunStatus::Failed)).into_iter().collect()
+            ProgramInput::Run(RunInput::Steer { message_id, .. }) => {
+                vec![write("steer"), steered(&message_id, SteerState::HandedOver).into()]
             }
-            _ => Vec::new(),
+            ProgramInput::Exited(_) => of_program(self.run.take().map(|_| end(RunStatus::Failed))),
+            ProgramInput::Run(RunInput::Wake) => Vec::new(),
         }
     }
 }
 
 impl Program {
-    fn read(&mut self, line: &str) -> Vec<Effect> {
+    fn read(&mut self, line: &str) -> Vec<ProgramEffect> {
         if line == "begin" && self.run.is_none() {
             self.run = self.spare.take();
-            return vec![Effect::Begin, step_start(0)];
+            return vec![ProgramEffect::Begin, step_start(0).into()];
         }
         let Some(run) = self.run.clone() else { return Vec::new() };
         match line {
-            "call" => call_events(&run, 1, "Bash", Executor::Agent).into(),
-            "own" => call_events(&run, 2, "time", Executor::Agent).into(),
-            "ask" => vec![Effect::Ask {
+            "call" => of_program(call_events(&run, 1, "Bash", Executor::Agent)),
+            "own" => of_program(call_events(&run, 2, "time", Executor::Agent)),
+            "ask" => vec![ProgramEffect::Ask {
                 call_id: call_id(&run, 1),
                 can_edit: true,
                 form: None,
                 reason: None,
                 is_judged: false,
             }],
-            "result" => vec![Effect::Emit(Event::ToolResult {
+            "result" => of_program([RunEffect::Emit(Event::ToolResult {
                 call_id: call_id(&run, 1),
                 tool_name: "Bash".to_owned(),
                 ok: true,
@@ -222,21 +237,21 @@ impl Program {
                 summary: None,
                 duration_ms: None,
                 truncated: None,
-            })],
-            "say" => text(&run, 9, "Well."),
+            })]),
+            "say" => of_program(text(&run, 9, "Well.")),
             "done" => {
                 self.run = None;
-                vec![step_finish(0), end(RunStatus::Completed)]
+                of_program([step_finish(0), end(RunStatus::Completed)])
             }
             "fail" => {
                 self.run = None;
-                vec![end(RunStatus::Failed)]
+                of_program([end(RunStatus::Failed)])
             }
-            unknown => vec![Effect::Emit(Event::Unrecognized {
+            unknown => of_program([RunEffect::Emit(Event::Unrecognized {
                 source: "program".to_owned(),
                 raw: unknown.to_owned(),
                 lines: 1,
-            })],
+            })]),
         }
     }
 }

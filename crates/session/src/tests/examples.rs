@@ -1,6 +1,6 @@
 //! Examples for reading: what a session does, effect by effect.
 
-use transcript::{Event, SendMode};
+use transcript::{ErrorCode, Event, SendMode};
 
 use super::agents::succeeded;
 use super::world::{Kind, World};
@@ -126,6 +126,20 @@ fn commands_keep_their_order_while_one_waits_for_the_store() {
         })
         .collect();
     assert_eq!(texts, ["first", "second"]);
+}
+
+#[test]
+fn a_program_cannot_resume_a_run() {
+    let mut world = World::new(Kind::Model);
+    send(&mut world, "Hello", SendMode::Queue);
+    world.run_driver();
+    world.crash();
+    assert!(world.session.has_run(), "it waits for a person");
+    world.kind = Kind::Program;
+    world.run_driver();
+    let run = world.runs().pop().unwrap();
+    assert_eq!(run.finish.unwrap().error.unwrap().code, ErrorCode::AgentExited);
+    assert!(!world.session.has_run() && world.session.agent.is_none());
 }
 
 #[test]

@@ -11,8 +11,8 @@ use transcript::{
 use super::agents::{Model, Program, TOOLS, succeeded};
 use crate::{
     AgentFacts, AgentInput, Answer, Command, Effect, Found, History, Input, Judged, Launched,
-    LaunchedProgram, Line, Lookup, OfferedTools, OpenRun, Opening, QueryId, Refused, ReplyId,
-    ReplyTo, Ruling, Session, Settings, ToolEvent,
+    LaunchedProgram, Line, Lookup, OfferedTools, OpenRun, Opening, ProgramOrder, QueryId, Refused,
+    ReplyId, ReplyTo, Ruling, Session, Settings, ToolEvent,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ enum Owed {
 
 /// A session with everything around it.
 pub(super) struct World {
-    kind: Kind,
+    pub(super) kind: Kind,
     pub(super) session: Session,
     /// Committed records.
     pub(super) log: Vec<Record>,
@@ -179,12 +179,13 @@ impl World {
             Owed::Found(query, lookup) => Input::Found { query, found: Ok(self.look_up(&lookup)) },
             Owed::Launched(run) => {
                 self.has_program = self.kind == Kind::Program;
-                let program = LaunchedProgram { idle_limit_ms: 1000, is_resumed: false };
                 let launched = match self.kind {
-                    Kind::Model => Launched { backend: Box::<Model>::default(), program: None },
-                    Kind::Program => {
-                        Launched { backend: Box::<Program>::default(), program: Some(program) }
-                    }
+                    Kind::Model => Launched::Model(Box::<Model>::default()),
+                    Kind::Program => Launched::Program(LaunchedProgram {
+                        backend: Box::<Program>::default(),
+                        idle_limit_ms: 1000,
+                        is_resumed: false,
+                    }),
                 };
                 Input::Launched { run, notice: None, result: Ok(launched) }
             }
@@ -289,7 +290,9 @@ impl World {
                 }
                 Effect::StopRun => self.running.clear(),
                 Effect::StopAgent => self.has_program = false,
-                Effect::Write(line) if self.has_program => self.written.push(line),
+                Effect::Program(ProgramOrder::Write(line)) if self.has_program => {
+                    self.written.push(line)
+                }
                 Effect::Reply { to, .. } if self.gone.contains(&to) => (),
                 Effect::Reply { to, answer } => {
                     let before = self.replies.insert(to, answer);

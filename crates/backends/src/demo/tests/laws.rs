@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use transcript::{CallId, Event, PartId, RunStatus};
 
 use super::stage::{Played, Stage, ask, canned, failed, play, play_with, succeeded};
-use crate::{Effect, Input, Pace};
+use crate::{ModelEffect, Pace, ReadyCall, RunEffect, RunInput};
 
 const MESSAGES: &[&str] = &[
     "",
@@ -51,7 +51,7 @@ fn an_interrupt_ends_the_run_at_once() {
                     break;
                 }
                 let n_effects = stage.effects.len();
-                stage.give(Input::Interrupt);
+                stage.give(RunInput::Interrupt);
                 assert_eq!(stage.effects.len(), n_effects, "nothing is emitted any more");
                 assert_eq!(stage.ending.unwrap().status, RunStatus::Cancelled);
             }
@@ -186,11 +186,11 @@ fn check_well_formed(played: &Played) {
     let mut open = Open::default();
     for effect in &played.effects {
         match effect {
-            Effect::Emit(event) => open.apply(event),
-            Effect::RunTool { call_id, arguments, .. } => {
+            ModelEffect::Run(RunEffect::Emit(event)) => open.apply(event),
+            ModelEffect::RunTool(ReadyCall { call_id, arguments, .. }) => {
                 assert_eq!(open.to_run.remove(call_id).as_ref(), Some(arguments));
             }
-            Effect::WakeAt(_) | Effect::End(_) => (),
+            ModelEffect::Run(RunEffect::WakeAt(_) | RunEffect::End(_)) => (),
             other => panic!("it needs nothing: {other:?}"),
         }
     }

@@ -5,7 +5,7 @@ use serde_json::json;
 use transcript::Event;
 
 use super::stage::{Played, ask, called, canned, is_delta, play, play_with, result, succeeded};
-use crate::{Effect, Pace};
+use crate::{ModelEffect, Pace, ReadyCall, RunEffect};
 
 #[test]
 fn two_times_at_once() {
@@ -442,13 +442,19 @@ fn show(played: &Played) -> String {
     let mut n_deltas = 0;
     for effect in &played.effects {
         match effect {
-            Effect::Emit(event) if is_delta(event) => n_deltas += 1,
-            Effect::Emit(event) => {
+            ModelEffect::Run(RunEffect::Emit(event)) if is_delta(event) => n_deltas += 1,
+            ModelEffect::Run(RunEffect::Emit(event)) => {
                 if n_deltas > 0 {
                     lines.push(format!("  {n_deltas} deltas"));
                 }
                 n_deltas = 0;
                 lines.push(show_event(event));
+            }
+            ModelEffect::RunTool(ReadyCall { call_id, tool_name, arguments }) => {
+                lines.push(format!(
+                    "RunTool {{ call_id: {call_id:?}, tool_name: {tool_name:?}, \
+                     arguments: {arguments:?} }}"
+                ));
             }
             other => lines.push(format!("{other:?}")),
         }

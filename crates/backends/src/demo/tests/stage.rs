@@ -3,19 +3,22 @@
 use serde_json::{Value, json};
 use transcript::{CallId, ErrorCode, ErrorInfo, Event, Millis, ResponseId};
 
-use crate::{Backend, Demo, Effect, Ending, Input, Pace, ToolOutcome};
+use crate::{
+    Demo, Ending, ModelBackend, ModelEffect, ModelInput, Pace, ReadyCall, RunEffect, RunInput,
+    ToolOutcome,
+};
 
 /// Effects of a run, without the times of its pauses.
 #[derive(Debug, PartialEq)]
 pub(super) struct Played {
-    pub(super) effects: Vec<Effect>,
+    pub(super) effects: Vec<ModelEffect>,
     pub(super) ending: Ending,
 }
 
 impl Played {
     pub(super) fn events(&self) -> impl Iterator<Item = &Event> {
         self.effects.iter().filter_map(|it| match it {
-            Effect::Emit(event) => Some(event),
+            ModelEffect::Run(RunEffect::Emit(event)) => Some(event),
             _ => None,
         })
     }
@@ -69,7 +72,7 @@ pub(super) struct Stage {
     now: Millis,
     wake_at: Option<Millis>,
     open_calls: Vec<(CallId, String, Value)>,
-    pub(super) effects: Vec<Effect>,
+    pub(super) effects: Vec<ModelEffect>,
     pub(super) ending: Option<Ending>,
 }
 
@@ -83,41 +86,43 @@ impl Stage {
             effects: Vec::new(),
             ending: None,
         };
-        stage.give(Input::Start { response_id: ResponseId::new("r"), history });
+        stage.give(RunInput::Start { response_id: ResponseId::new("r"), history });
         stage
     }
 
     /// A tool's result if a call is open, else the next wake.
-    pub(super) fn next_input(&mut self, tool: &impl Fn(&str, &Value) -> ToolOutcome) -> Input {
+    pub(super) fn next_input(&mut self, tool: &impl Fn(&str, &Value) -> ToolOutcome) -> ModelInput {
         if !self.open_calls.is_empty() {
             let (call_id, name, arguments) = self.open_calls.remove(0);
-            return Input::ToolResult { call_id, outcome: tool(&name, &arguments) };
+            return ModelInput::ToolResult { call_id, outcome: tool(&name, &arguments) };
         }
         self.now = self.wake_at.take().expect("the run waits for nothing and has not ended");
-        Input::Wake
+        RunInput::Wake.into()
     }
 
     /// Feeds the input and returns the number of deltas.
-    pub(super) fn give(&mut self, input: Input) -> usize {
+    pub(super) fn give(&mut self, input: impl Into<ModelInput>) -> usize {
         assert!(self.ending.is_none(), "nothing is called after the end");
         let mut n_deltas = 0;
-        for effect in self.demo.on(self.now, input) {
+        for effect in self.demo.on(self.now, input.into()) {
             assert!(self.ending.is_none(), "nothing comes after the end: {effect:?}");
             match effect {
-                Effect::WakeAt(at) => {
+                ModelEffect::Run(RunEffect::WakeAt(at)) => {
                     assert!(at > self.now);
                     self.wake_at = Some(at);
                     continue;
                 }
-                Effect::End(ending) => {
+                ModelEffect::Run(RunEffect::End(ending)) => {
                     self.ending = Some(ending);
                     continue;
                 }
-                Effect::RunTool { ref call_id, ref tool_name, ref arguments } => {
+                ModelEffect::RunTool(ReadyCall { ref call_id, ref tool_name, ref arguments }) => {
                     let arguments = serde_json::from_str(arguments).unwrap();
                     self.open_calls.push((call_id.clone(), tool_name.clone(), arguments));
                 }
-                Effect::Emit(ref event) => n_deltas += usize::from(is_delta(event)),
+                ModelEffect::Run(RunEffect::Emit(ref event)) => {
+                    n_deltas += usize::from(is_delta(event))
+                }
                 other => panic!("it needs nothing: {other:?}"),
             }
             self.effects.push(effect);

@@ -17,7 +17,7 @@ impl Stage {
         let answer = Box::new(RunMessage::replay(&run, &records));
         let mut stage = Self::new(Arc::clone(&self.settings));
         (stage.now, stage.log, stage.events) = (self.now, self.log, self.events);
-        stage.give(Input::Resume { answer, history: Vec::new() });
+        stage.give(ModelInput::Resume { answer, history: Vec::new() });
         stage
     }
 

@@ -4,7 +4,7 @@ use serde_json::json;
 use transcript::{Event, MessageId};
 
 use super::{Stage, settings};
-use crate::Input;
+use crate::RunInput;
 
 #[test]
 fn a_message_goes_into_the_next_step_after_the_results() {
@@ -37,7 +37,7 @@ fn a_message_that_no_step_follows_waits_for_the_next_run() {
         stage.finish("stop");
     };
     let refused = |stage: &mut Stage| stage.refuse(401, &[], "");
-    let stopped = |stage: &mut Stage| stage.give(Input::Interrupt);
+    let stopped = |stage: &mut Stage| stage.give(RunInput::Interrupt);
     for end in [answered as fn(&mut Stage), refused, stopped] {
         let mut stage = Stage::start(settings());
         stage.steer("one");
@@ -62,7 +62,7 @@ fn a_message_that_no_step_follows_waits_for_the_next_run() {
 impl Stage {
     fn steer(&mut self, id: &str) {
         let message = json!({ "role": "user", "content": id });
-        self.give(Input::Steer { message_id: MessageId::new(id), message });
+        self.give(RunInput::Steer { message_id: MessageId::new(id), message });
     }
 
     /// Events about steered messages.

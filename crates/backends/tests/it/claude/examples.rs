@@ -1,6 +1,6 @@
 //! What no recording shows.
 
-use backends::{Effect, Exit, Verdict};
+use backends::{Exit, ProgramEffect, RunEffect, Verdict};
 use serde_json::{Value, json};
 use transcript::{ErrorCode, Event, PartKind, RunStatus, Scope, SteerState, TextRole};
 
@@ -13,9 +13,9 @@ fn hi() -> Value {
     json!({ "role": "user", "content": "hi" })
 }
 
-fn written(effects: &[Effect]) -> Vec<Value> {
-    let line = |it: &Effect| match it {
-        Effect::Write(line) => Some(serde_json::from_str(line).unwrap()),
+fn written(effects: &[ProgramEffect]) -> Vec<Value> {
+    let line = |it: &ProgramEffect| match it {
+        ProgramEffect::Write(line) => Some(serde_json::from_str(line).unwrap()),
         _ => None,
     };
     effects.iter().filter_map(line).collect()
@@ -72,9 +72,9 @@ fn status(stage: &Stage) -> Option<RunStatus> {
     stage.closed.last().map(|it| it.status)
 }
 
-fn steered(effects: &[Effect]) -> Option<SteerState> {
+fn steered(effects: &[ProgramEffect]) -> Option<SteerState> {
     effects.iter().find_map(|it| match it {
-        Effect::Emit(Event::MessageSteered { state, .. }) => Some(*state),
+        ProgramEffect::Run(RunEffect::Emit(Event::MessageSteered { state, .. })) => Some(*state),
         _ => None,
     })
 }
@@ -127,17 +127,17 @@ fn a_message_that_is_never_read_does_not_keep_the_run_open_and_is_given_back() {
     let effects = stage.wake();
     // Else it would be said twice.
     assert_eq!(written(&effects)[0]["request"]["message_uuid"], uuid);
-    assert!(effects.iter().any(|it| matches!(it, Effect::CannotSteer(_))));
+    assert!(effects.iter().any(|it| matches!(it, ProgramEffect::Run(RunEffect::CannotSteer(_)))));
     assert_eq!(status(&stage), Some(RunStatus::Completed));
 }
 
 #[test]
 fn nothing_is_steered_where_nothing_runs() {
     let mut stage = Stage::new();
-    assert!(matches!(stage.steer(&hi())[..], [Effect::CannotSteer(_)]));
+    assert!(matches!(stage.steer(&hi())[..], [ProgramEffect::Run(RunEffect::CannotSteer(_))]));
     let mut stage = at_work();
     stage.interrupt();
-    assert!(matches!(stage.steer(&hi())[..], [Effect::CannotSteer(_)]));
+    assert!(matches!(stage.steer(&hi())[..], [ProgramEffect::Run(RunEffect::CannotSteer(_))]));
 }
 
 /// It has something to say about its past before it gets to our line.
@@ -269,7 +269,7 @@ fn an_agent_whose_end_is_not_told_does_not_keep_the_run_open_for_ever() {
 fn it_goes_on_by_itself_and_more_than_once() {
     let mut stage = Stage::new();
     for n in 1..=2 {
-        assert_eq!(stage.line(INIT).first(), Some(&Effect::Begin));
+        assert_eq!(stage.line(INIT).first(), Some(&ProgramEffect::Begin));
         stage.line(RESULT);
         assert_eq!(stage.closed.len(), n);
     }
@@ -298,7 +298,9 @@ fn decisions_reach_the_program_and_the_log() {
         let mut stage = at_work();
         // It asks before it has said what it wants to call.
         let effects = stage.line(&may("q1", "t1", json!({ "a": 1 })));
-        let Some(Effect::Ask { call_id, .. }) = effects.last() else { panic!("{effects:?}") };
+        let Some(ProgramEffect::Ask { call_id, .. }) = effects.last() else {
+            panic!("{effects:?}")
+        };
         let line = written(&stage.decide(call_id, verdict)).remove(0);
         assert_eq!(line["response"]["response"]["behavior"], "deny");
         stage.line(&call("t1", "T", json!({ "a": 1 })));
@@ -319,7 +321,7 @@ fn edited_arguments_are_what_runs() {
     let mut stage = at_work();
     stage.line(&call("t1", "T", json!({ "a": 1 })));
     let effects = stage.line(&may("q1", "t1", json!({ "a": 1 })));
-    let Some(Effect::Ask { call_id, .. }) = effects.last() else { panic!("{effects:?}") };
+    let Some(ProgramEffect::Ask { call_id, .. }) = effects.last() else { panic!("{effects:?}") };
     let arguments = Some(r#"{"a":2}"#.to_owned());
     let verdict = Verdict::Allowed { arguments, scope: Scope::Session };
     let line = written(&stage.decide(call_id, verdict)).remove(0);
@@ -437,7 +439,7 @@ fn within(parent: &str, kind: &str, block: &Value) -> String {
 fn assert_kept(stage: &mut Stage, line: &str) {
     let (source, raw) = ("claude".to_owned(), line.to_owned());
     let kept = Event::Unrecognized { source, raw, lines: 1 };
-    assert_eq!(stage.line(line), [Effect::Emit(kept)], "{line}");
+    assert_eq!(stage.line(line), [ProgramEffect::Run(RunEffect::Emit(kept))], "{line}");
 }
 
 #[test]
@@ -485,7 +487,9 @@ fn a_turn_that_fails_while_agents_work_is_told() {
     let failed =
         json!({ "type": "result", "subtype": "success", "is_error": true, "result": "no" });
     let effects = stage.line(&failed.to_string());
-    let is_notice = |it: &Effect| matches!(it, Effect::Emit(Event::Notice { .. }));
+    let is_notice = |it: &ProgramEffect| {
+        matches!(it, ProgramEffect::Run(RunEffect::Emit(Event::Notice { .. })))
+    };
     assert!(effects.iter().any(is_notice));
     assert_eq!(status(&stage), None);
 }

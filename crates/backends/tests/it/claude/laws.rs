@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use backends::{Effect, Exit};
+use backends::{Exit, ProgramEffect};
 use serde_json::Value;
 use transcript::{Event, PartKind, RunStatus};
 
@@ -375,7 +375,7 @@ fn an_interrupt_at_any_line_ends_the_run_cancelled() {
                     let effects = player.stage.wake();
                     // The program has not said that it is idle.
                     let may_be_idle = was_stopping || has_ended_turn(rest);
-                    assert!(effects.contains(&Effect::Quit) || may_be_idle);
+                    assert!(effects.contains(&ProgramEffect::Quit) || may_be_idle);
                 }
                 assert_eq!(player.stage.closed[n_closed].status, RunStatus::Cancelled);
             }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use backends::{Effect, Exit, Verdict};
+use backends::{Exit, ProgramEffect, Verdict};
 use serde_json::{Value, json};
 use transcript::{CallId, Scope};
 
@@ -98,7 +98,7 @@ impl Player {
         }
         let effects = self.stage.line(&line);
         let asked = effects.iter().find_map(|it| match it {
-            Effect::Ask { call_id, .. } => Some(call_id.clone()),
+            ProgramEffect::Ask { call_id, .. } => Some(call_id.clone()),
             _ => None,
         });
         if let Some(call_id) = asked {
@@ -183,9 +183,9 @@ fn chat_message(message: &Value) -> Value {
     json!({ "role": "user", "content": pieces.collect::<Vec<_>>() })
 }
 
-fn last_written(effects: &[Effect]) -> Option<Value> {
+fn last_written(effects: &[ProgramEffect]) -> Option<Value> {
     effects.iter().rev().find_map(|it| match it {
-        Effect::Write(line) => Some(serde_json::from_str(line).unwrap()),
+        ProgramEffect::Write(line) => Some(serde_json::from_str(line).unwrap()),
         _ => None,
     })
 }

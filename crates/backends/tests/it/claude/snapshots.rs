@@ -1,6 +1,6 @@
 //! What each recording becomes, in full: a file beside it, one line for an effect.
 
-use backends::Effect;
+use backends::{ProgramEffect, RunEffect};
 use expect_test::expect_file;
 use serde_json::Value;
 use transcript::Event;
@@ -44,8 +44,8 @@ fn shown(log: &[Entry]) -> String {
 }
 
 /// Deltas of one thing are shown as one.
-fn delta_of(effect: &Effect) -> Option<(String, String)> {
-    let Effect::Emit(event) = effect else { return None };
+fn delta_of(effect: &ProgramEffect) -> Option<(String, String)> {
+    let ProgramEffect::Run(RunEffect::Emit(event)) = effect else { return None };
     Some(match event {
         Event::TextDelta { part_id, delta, .. } => (format!("text_delta {part_id}"), delta.clone()),
         Event::ThinkingDelta { part_id, delta, .. } => {
@@ -64,12 +64,13 @@ fn line(entry: &Entry) -> String {
         Entry::Did(effect) => effect,
     };
     match &**effect {
-        Effect::Emit(event) => {
+        ProgramEffect::Run(RunEffect::Emit(event)) => {
             let mut fields = serde_json::to_value(event).unwrap();
             let kind = fields.as_object_mut().unwrap().shift_remove("type").unwrap();
             format!("  {} {}", kind.as_str().unwrap(), short(&fields))
         }
-        Effect::Write(line) => format!("  WRITE {}", cut(line)),
+        ProgramEffect::Write(line) => format!("  WRITE {}", cut(line)),
+        ProgramEffect::Run(effect) => format!("  {effect:?}"),
         effect => format!("  {effect:?}"),
     }
 }

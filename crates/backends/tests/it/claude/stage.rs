@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use backends::claude::{Claude, Settings};
-use backends::{Backend, Effect, Exit, Input, Launch, ToolServer};
+use backends::{
+    Exit, Launch, ProgramBackend, ProgramEffect, ProgramInput, RunEffect, RunInput, ToolServer,
+};
 use serde_json::{Value, json};
 use transcript::{CallId, MessageId, Millis, ResponseId, Trigger};
 
@@ -30,7 +32,7 @@ pub(super) struct Stage {
 pub(super) enum Entry {
     /// What we told the backend, other than lines.
     Given(String),
-    Did(Box<Effect>),
+    Did(Box<ProgramEffect>),
 }
 
 impl Stage {
@@ -54,7 +56,7 @@ impl Stage {
         stage
     }
 
-    pub(super) fn start(&mut self, message: &Value) -> Vec<Effect> {
+    pub(super) fn start(&mut self, message: &Value) -> Vec<ProgramEffect> {
         assert!(self.run.is_none(), "one run at a time");
         let response_id = self.next_id("r");
         self.run = Some(Watch::new(response_id.clone()));
@@ -63,99 +65,101 @@ impl Stage {
         let earlier = json!({ "role": "user", "content": "said before" });
         let history =
             vec![earlier, json!({ "role": "assistant", "content": "x" }), message.clone()];
-        self.give(Input::Start { response_id, history })
+        self.give(RunInput::Start { response_id, history })
     }
 
-    pub(super) fn steer(&mut self, message: &Value) -> Vec<Effect> {
+    pub(super) fn steer(&mut self, message: &Value) -> Vec<ProgramEffect> {
         let message_id = MessageId::new(self.next_id("m").to_string());
         self.given(format!("steer {message_id}: {}", message["content"]));
         self.session.steer(&message_id, &message["content"]);
-        self.give(Input::Steer { message_id, message: message.clone() })
+        self.give(RunInput::Steer { message_id, message: message.clone() })
     }
 
-    pub(super) fn line(&mut self, line: &str) -> Vec<Effect> {
-        self.give(Input::Line(line.to_owned()))
+    pub(super) fn line(&mut self, line: &str) -> Vec<ProgramEffect> {
+        self.give(ProgramInput::Line(line.to_owned()))
     }
 
-    pub(super) fn decide(&mut self, call_id: &CallId, verdict: backends::Verdict) -> Vec<Effect> {
+    pub(super) fn decide(
+        &mut self,
+        call_id: &CallId,
+        verdict: backends::Verdict,
+    ) -> Vec<ProgramEffect> {
         let was_asked = self.run.as_mut().is_some_and(|run| run.unask(call_id));
         assert!(was_asked, "decided once");
         self.given(format!("decided {call_id}: {verdict:?}"));
         self.session.decide(call_id, &verdict);
-        self.give(Input::Decided { call_id: call_id.clone(), verdict })
+        self.give(ProgramInput::Decided { call_id: call_id.clone(), verdict })
     }
 
-    pub(super) fn interrupt(&mut self) -> Vec<Effect> {
+    pub(super) fn interrupt(&mut self) -> Vec<ProgramEffect> {
         self.given("interrupt".to_owned());
         self.is_stopping = self.run.is_some();
         self.session.interrupt();
-        self.give(Input::Interrupt)
+        self.give(RunInput::Interrupt)
     }
 
     /// Lets the time pass that the backend wants to pass.
-    pub(super) fn wake(&mut self) -> Vec<Effect> {
+    pub(super) fn wake(&mut self) -> Vec<ProgramEffect> {
         let Some(at) = self.wake_at.take() else { return Vec::new() };
         self.now = self.now.max(at);
         self.given("wake".to_owned());
-        self.give(Input::Wake)
+        self.give(RunInput::Wake)
     }
 
-    pub(super) fn exit(&mut self, exit: Exit) -> Vec<Effect> {
+    pub(super) fn exit(&mut self, exit: Exit) -> Vec<ProgramEffect> {
         self.given(format!("exited: {:?} {:?}", exit.code, exit.stderr));
-        self.give(Input::Exited(exit))
+        self.give(ProgramInput::Exited(exit))
     }
 
-    pub(super) fn give(&mut self, input: Input) -> Vec<Effect> {
+    pub(super) fn give(&mut self, input: impl Into<ProgramInput>) -> Vec<ProgramEffect> {
         self.now = self.now.plus(10);
         self.session.set_now(self.now);
-        let effects = self.backend.on(self.now, input);
+        let effects = self.backend.on(self.now, input.into());
         // A few events for a line, whatever it says; closing is what takes most.
         assert!(effects.len() < 400, "{} effects", effects.len());
         let mut has_ended = false;
         for effect in &effects {
             assert!(!has_ended, "nothing comes after the end: {effect:?}");
-            has_ended = matches!(effect, Effect::End(_));
+            has_ended = matches!(effect, ProgramEffect::Run(RunEffect::End(_)));
             self.carry_out(effect);
             self.log.push(Entry::Did(Box::new(effect.clone())));
         }
-        if effects.contains(&Effect::Begin) {
+        if effects.contains(&ProgramEffect::Begin) {
             self.give_spare();
         }
         effects
     }
 
-    fn carry_out(&mut self, effect: &Effect) {
+    fn carry_out(&mut self, effect: &ProgramEffect) {
         self.session.carry_out(effect);
         match effect {
-            Effect::Begin => {
+            ProgramEffect::Begin => {
                 assert!(self.run.is_none(), "one run at a time");
                 let id = self.spare.take().unwrap();
                 self.session.begin(&id, Trigger::SelfStarted);
                 self.run = Some(Watch::new(id));
             }
-            Effect::Emit(event) => self.run.as_mut().expect("a run is open").see(event),
-            Effect::Ask { call_id, .. } => self.run.as_mut().unwrap().ask(call_id),
-            Effect::Withdraw(call_id) => {
+            ProgramEffect::Run(RunEffect::Emit(event)) => {
+                self.run.as_mut().expect("a run is open").see(event)
+            }
+            ProgramEffect::Ask { call_id, .. } => self.run.as_mut().unwrap().ask(call_id),
+            ProgramEffect::Withdraw(call_id) => {
                 assert!(self.run.as_mut().unwrap().unask(call_id), "nobody was asked");
             }
-            Effect::WakeAt(at) => self.wake_at = Some(*at),
-            Effect::End(ending) => {
+            ProgramEffect::Run(RunEffect::WakeAt(at)) => self.wake_at = Some(*at),
+            ProgramEffect::Run(RunEffect::End(ending)) => {
                 let run = self.run.take().expect("a run is open");
                 (self.wake_at, self.is_stopping) = (None, false);
                 self.closed.push(run.close(ending, self.now));
             }
-            Effect::Write(line) => {
+            ProgramEffect::Write(line) => {
                 assert!(!line.contains('\n'));
                 assert!(serde_json::from_str::<Value>(line).unwrap().is_object());
             }
-            Effect::Quit => self.has_quit = true,
-            Effect::CannotSteer(_) => (),
-            Effect::RunTool { .. }
-            | Effect::ReadHistory
-            | Effect::Request(_)
-            | Effect::Outdated
-            | Effect::CloseInput => {
-                panic!("not for an agent that is a process: {effect:?}")
+            ProgramEffect::Quit => self.has_quit = true,
+            ProgramEffect::Run(RunEffect::CannotSteer(_)) => (),
+            ProgramEffect::Outdated | ProgramEffect::CloseInput => {
+                panic!("not for Claude Code: {effect:?}")
             }
         }
     }
@@ -163,7 +167,7 @@ impl Stage {
     fn give_spare(&mut self) {
         let id = self.next_id("self");
         self.spare = Some(id.clone());
-        assert_eq!(self.backend.on(self.now, Input::Spare(id)), []);
+        assert_eq!(self.backend.on(self.now, ProgramInput::Spare(id)), []);
     }
 
     fn given(&mut self, what: String) {

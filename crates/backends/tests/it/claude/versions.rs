@@ -1,6 +1,6 @@
 //! What other versions leave out, and what they say beside the conversation.
 
-use backends::Effect;
+use backends::{ProgramEffect, RunEffect};
 use serde_json::{Value, json};
 use transcript::{ErrorCode, Event};
 
@@ -26,7 +26,9 @@ fn asked(stage: &mut Stage, about: Value) -> (Option<String>, Option<String>) {
     let line =
         json!({ "type": "control_request", "request_id": about.to_string(), "request": request });
     let effects = stage.line(&line.to_string());
-    let Some(Effect::Ask { call_id, reason, .. }) = effects.last() else { panic!("{effects:?}") };
+    let Some(ProgramEffect::Ask { call_id, reason, .. }) = effects.last() else {
+        panic!("{effects:?}")
+    };
     let events = &stage.run.as_ref().unwrap().events;
     let provider_id = events.iter().find_map(|it| match it {
         Event::ToolCallStart { call_id: id, provider_call_id, .. } if id == call_id => {
@@ -124,7 +126,7 @@ fn what_a_person_should_know_is_told_and_nothing_while_all_is_well() {
     ] {
         let effects = at_work().line(&line.to_string());
         let told = effects.iter().find_map(|it| match it {
-            Effect::Emit(Event::Notice { text, .. }) => Some(text.as_str()),
+            ProgramEffect::Run(RunEffect::Emit(Event::Notice { text, .. })) => Some(text.as_str()),
             _ => None,
         });
         assert_eq!(told, expected, "{line}");

@@ -1,7 +1,7 @@
 //! Agents that Codex begins, where no recording shows them: they ask, are stopped, begin others, and come
 //! unannounced.
 
-use backends::{Input, Verdict};
+use backends::{RunInput, Verdict};
 use expect_test::expect;
 use serde_json::{Value, json};
 use transcript::RunStatus;
@@ -74,7 +74,7 @@ fn the_run_ends_when_it_has() {
 #[test]
 fn a_stop_stops_it_too() {
     let mut stage = with_agent();
-    stage.give(Input::Interrupt);
+    stage.give(RunInput::Interrupt);
     let interrupt = stage.last_written();
     assert_eq!(interrupt["params"], json!({ "threadId": AGENT, "turnId": ITS_TURN }));
     stage.turn_completed(TURN, "interrupted");
@@ -87,7 +87,7 @@ fn a_stop_stops_it_too() {
 #[test]
 fn one_that_does_not_heed_a_stop_ends_with_the_program() {
     let mut stage = with_agent();
-    stage.give(Input::Interrupt);
+    stage.give(RunInput::Interrupt);
     stage.turn_completed(TURN, "interrupted");
     stage.wake();
     assert_eq!(status(&stage), Some(RunStatus::Cancelled));
@@ -125,7 +125,7 @@ fn what_a_stop_has_stopped_did_not_succeed() {
         let mut stage = in_turn();
         stage.started(spawn("c", None));
         turn(&mut stage, AGENT, "turn/started", json!({ "id": ITS_TURN, "rootTurnId": TURN }));
-        stage.give(Input::Interrupt);
+        stage.give(RunInput::Interrupt);
         for what in order {
             match what {
                 0 => rests(&mut stage),

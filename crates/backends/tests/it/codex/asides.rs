@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use backends::codex::{Settings, backend};
-use backends::{Input, Launch, Verdict};
+use backends::{Launch, RunInput, Verdict};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ fn nobody_is_asked_about_what_is_over() {
     stage.told();
     stage.ask(1, method, json!({ "itemId": "c", "command": "ls" }));
     assert_eq!(stage.last_written()["result"], json!({ "decision": "decline" }));
-    stage.give(Input::Interrupt);
+    stage.give(RunInput::Interrupt);
     stage.told();
     stage.ask(2, method, json!({ "itemId": "d", "command": "ls" }));
     assert_eq!(stage.last_written()["result"], json!({ "decision": "cancel" }));

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use backends::{Exit, Input, Verdict};
+use backends::{Exit, ProgramInput, RunInput, Verdict};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -187,7 +187,7 @@ fn changed(recording: &Recording, changes: &[Change]) -> Vec<Act> {
 
 fn carry_out(stage: &mut Stage, deed: &Deed, n: usize) {
     match deed {
-        Deed::Interrupt => stage.give(Input::Interrupt),
+        Deed::Interrupt => stage.give(RunInput::Interrupt),
         Deed::Steer => stage.steer(&format!("fuzz{n}"), "and this"),
         Deed::Allow => stage.allow(),
         Deed::Deny => stage.decide(Verdict::Denied { feedback: Some("no".to_owned()) }),
@@ -222,7 +222,7 @@ proptest! {
             is_over = matches!(act, Act::Line(Line::Ended(_)));
         }
         if !is_over {
-            replay.stage.give(Input::Exited(Exit { code: None, stderr: String::new() }));
+            replay.stage.give(ProgramInput::Exited(Exit { code: None, stderr: String::new() }));
         }
         prop_assert!(!replay.stage.is_running());
     }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use backends::{Exit, Input};
+use backends::{Exit, ProgramInput, RunInput};
 use serde_json::Value;
 use transcript::RunStatus;
 
 use super::recording::{Line, Recording, Replay, recordings};
 
-fn died() -> Input {
-    Input::Exited(Exit { code: Some(137), stderr: "killed".to_owned() })
+fn died() -> ProgramInput {
+    ProgramInput::Exited(Exit { code: Some(137), stderr: "killed".to_owned() })
 }
 
 /// What Codex finally said, of the thread that the recording begins with: texts and thoughts, and the
@@ -183,7 +183,7 @@ fn interrupted_anywhere_the_run_is_cancelled_when_the_program_ends_it() {
                 continue;
             }
             let n_ended = replay.stage.endings.len();
-            replay.stage.give(Input::Interrupt);
+            replay.stage.give(RunInput::Interrupt);
             // What Codex says anyway, until the run is over.
             for line in &recording.lines[cut..] {
                 if replay.stage.endings.len() == n_ended {
@@ -205,7 +205,7 @@ fn interrupted_anywhere_the_run_is_cancelled_when_the_program_does_not_answer() 
             if !replay.stage.is_running() {
                 continue;
             }
-            replay.stage.give(Input::Interrupt);
+            replay.stage.give(RunInput::Interrupt);
             replay.stage.wake();
             assert!(!replay.stage.is_running(), "{} at {cut}", recording.name);
             let ending = replay.stage.endings.last().unwrap();

@@ -1,6 +1,6 @@
 //! Questions of Codex, and what it is answered.
 
-use backends::{Input, Verdict};
+use backends::{RunInput, Verdict};
 use expect_test::{Expect, expect};
 use serde_json::json;
 use transcript::{CallState, Scope};
@@ -251,7 +251,7 @@ fn an_interrupt_answers_what_is_asked() {
     let mut stage = in_turn();
     stage.started(command("c", "inProgress"));
     stage.ask(0, "item/commandExecution/requestApproval", json!({ "itemId": "c" }));
-    stage.give(Input::Interrupt);
+    stage.give(RunInput::Interrupt);
     stage.completed(command("c", "declined"));
     stage.turn_completed(TURN, "interrupted");
     assert_eq!(stage.ended[0].calls().next().unwrap().state, CallState::Interrupted);

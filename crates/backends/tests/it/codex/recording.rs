@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use backends::codex::{Settings, backend};
-use backends::{Exit, Input, Launch, ResumeId, Verdict};
+use backends::{Exit, Launch, ProgramInput, ResumeId, RunInput, Verdict};
 use serde_json::{Value, json};
 use transcript::Scope;
 
@@ -141,7 +141,7 @@ impl Replay {
                 }
             }
             Line::Wrote(message) => self.wrote(message),
-            Line::Ended(exit) => self.stage.give(Input::Exited(exit.clone())),
+            Line::Ended(exit) => self.stage.give(ProgramInput::Exited(exit.clone())),
         }
     }
 
@@ -185,7 +185,7 @@ impl Replay {
             }
             Some("turn/interrupt") => {
                 self.is_stopping = true;
-                self.stage.give(Input::Interrupt);
+                self.stage.give(RunInput::Interrupt);
             }
             Some(_) => (),
             None if method.is_none() && !message.is_null() => self.answered(message),
@@ -206,7 +206,7 @@ impl Replay {
             "accept" => self.stage.decide(allowed(Scope::Once)),
             "acceptForSession" => self.stage.decide(allowed(Scope::Session)),
             "decline" => self.stage.decide(Verdict::Denied { feedback: None }),
-            _ => self.stage.give(Input::Interrupt),
+            _ => self.stage.give(RunInput::Interrupt),
         }
         let ours = self.stage.written.first().map(|it| serde_json::from_str(it).unwrap());
         self.answers.push((ours.unwrap_or_default(), message.clone()));

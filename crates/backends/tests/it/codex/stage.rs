@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use backends::{Backend, Effect, Ending, Input, Verdict};
+use backends::{Ending, ProgramBackend, ProgramEffect, ProgramInput, RunEffect, RunInput, Verdict};
 use serde_json::{Value, json};
 use transcript::{
     ApprovalOptions, Call, CallId, Decision, Event, MessageId, Millis, Record, ResponseId,
@@ -16,7 +16,7 @@ use crate::log::Log;
 const MAX_EFFECTS: usize = 60;
 
 pub(crate) struct Stage {
-    backend: Box<dyn Backend>,
+    backend: Box<dyn ProgramBackend>,
     pub(crate) now: Millis,
     runs: u32,
     run: Option<OpenRun>,
@@ -60,7 +60,7 @@ struct Open {
 }
 
 impl Stage {
-    pub(crate) fn new(backend: Box<dyn Backend>) -> Self {
+    pub(crate) fn new(backend: Box<dyn ProgramBackend>) -> Self {
         let mut stage = Self {
             backend,
             now: Millis(1_000_000),
@@ -80,7 +80,7 @@ impl Stage {
             story: String::new(),
             session: Log::new("codex"),
         };
-        stage.give(Input::Spare(ResponseId::new("self1")));
+        stage.give(ProgramInput::Spare(ResponseId::new("self1")));
         stage
     }
 
@@ -103,7 +103,7 @@ impl Stage {
         self.open_run(response_id.clone(), Trigger::User);
         self.session.start(&response_id, &json!(prompt));
         let history = vec![json!({ "role": "user", "content": prompt })];
-        self.give(Input::Start { response_id, history });
+        self.give(RunInput::Start { response_id, history });
     }
 
     pub(crate) fn steer(&mut self, id: &str, text: &str) {
@@ -115,7 +115,7 @@ impl Stage {
         self.steering.insert(message_id.clone());
         self.session.steer(&message_id, &json!(text));
         let message = json!({ "role": "user", "content": text });
-        self.give(Input::Steer { message_id, message });
+        self.give(RunInput::Steer { message_id, message });
     }
 
     /// Decides about the call that was asked about first.
@@ -131,7 +131,7 @@ impl Stage {
         };
         self.resolve(call_id.clone(), decision, feedback);
         self.session.decide(&call_id, &verdict);
-        self.give(Input::Decided { call_id, verdict });
+        self.give(ProgramInput::Decided { call_id, verdict });
     }
 
     pub(crate) fn allow(&mut self) {
@@ -139,21 +139,22 @@ impl Stage {
     }
 
     pub(crate) fn line(&mut self, line: &str) {
-        self.give(Input::Line(line.to_owned()));
+        self.give(ProgramInput::Line(line.to_owned()));
     }
 
     /// The moment comes that was asked for.
     pub(crate) fn wake(&mut self) {
         if let Some(at) = self.wake_at.take() {
             self.now = self.now.max(at);
-            self.give(Input::Wake);
+            self.give(RunInput::Wake);
         }
     }
 
-    pub(crate) fn give(&mut self, input: Input) {
+    pub(crate) fn give(&mut self, input: impl Into<ProgramInput>) {
         self.now = self.now.plus(10);
         self.session.set_now(self.now);
-        if input == Input::Interrupt {
+        let input = input.into();
+        if input == RunInput::Interrupt.into() {
             self.session.interrupt();
         }
         let effects = self.backend.on(self.now, input);
@@ -165,19 +166,19 @@ impl Stage {
         }
     }
 
-    fn carry_out(&mut self, effect: Effect, is_last: bool) {
+    fn carry_out(&mut self, effect: ProgramEffect, is_last: bool) {
         self.tell(&effect);
         self.session.carry_out(&effect);
         match effect {
-            Effect::Emit(event) => self.emit(event),
-            Effect::Write(line) => self.written.push(line),
-            Effect::Begin => {
+            ProgramEffect::Run(RunEffect::Emit(event)) => self.emit(event),
+            ProgramEffect::Write(line) => self.written.push(line),
+            ProgramEffect::Begin => {
                 assert!(self.run.is_none(), "one run at a time");
                 let id = ResponseId::new("self1");
                 self.session.begin(&id, Trigger::SelfStarted);
                 self.open_run(id, Trigger::SelfStarted);
             }
-            Effect::Ask { call_id, can_edit, form, reason, .. } => {
+            ProgramEffect::Ask { call_id, can_edit, form, reason, .. } => {
                 assert!(!can_edit, "Codex runs what it asked about, or nothing");
                 let run = self.run.as_ref().expect("only a run asks");
                 let call = run.answer.call(&call_id).expect("the call is in the log");
@@ -193,26 +194,25 @@ impl Stage {
                 };
                 self.record(Event::ToolApprovalRequested { call_id, options });
             }
-            Effect::Withdraw(call_id) => {
+            ProgramEffect::Withdraw(call_id) => {
                 assert!(self.asked.contains(&call_id), "what is withdrawn was asked");
                 self.asked.retain(|it| *it != call_id);
                 self.resolve(call_id, Decision::Withdrawn, None);
             }
-            Effect::CannotSteer(id) => {
+            ProgramEffect::Run(RunEffect::CannotSteer(id)) => {
                 assert!(self.steering.remove(&id), "the message was to be seen: {id}");
             }
-            Effect::WakeAt(at) => self.wake_at = Some(at),
-            Effect::Quit => self.has_quit = true,
-            Effect::Outdated => {
+            ProgramEffect::Run(RunEffect::WakeAt(at)) => self.wake_at = Some(at),
+            ProgramEffect::Quit => self.has_quit = true,
+            ProgramEffect::Outdated => {
                 self.is_outdated = true;
                 self.run = None;
             }
-            Effect::CloseInput => (),
-            Effect::End(ending) => {
+            ProgramEffect::CloseInput => (),
+            ProgramEffect::Run(RunEffect::End(ending)) => {
                 assert!(is_last, "the end is last");
                 self.end(ending);
             }
-            other => panic!("a process has no use for it: {other:?}"),
         }
     }
 
@@ -276,28 +276,32 @@ impl Stage {
         self.endings.push(ending);
     }
 
-    fn tell(&mut self, effect: &Effect) {
+    fn tell(&mut self, effect: &ProgramEffect) {
         let line = match effect {
-            Effect::Emit(event) => {
+            ProgramEffect::Run(RunEffect::Emit(event)) => {
                 let mut event = serde_json::to_value(event).unwrap();
                 let name = event["type"].take();
                 event.as_object_mut().unwrap().shift_remove("type");
                 format!("{} {}", name.as_str().unwrap(), short(event))
             }
-            Effect::Write(line) => {
+            ProgramEffect::Write(line) => {
                 let message = serde_json::from_str(line).unwrap_or_else(|_| json!(line));
                 format!("  -> {}", short(message))
             }
-            Effect::End(Ending { status, error, usage, .. }) => {
+            ProgramEffect::Run(RunEffect::End(Ending { status, error, usage, .. })) => {
                 format!(
                     "END {}",
                     short(json!({ "status": status, "error": error, "usage": usage }))
                 )
             }
-            Effect::Ask { call_id, form, .. } => format!("ASK {call_id} {}", json!(form)),
-            Effect::WakeAt(at) => format!("WAKE in {} ms", at.since(self.now)),
-            Effect::Withdraw(call_id) => format!("WITHDRAW {call_id}"),
-            Effect::CannotSteer(message_id) => format!("CANNOT STEER {message_id}"),
+            ProgramEffect::Ask { call_id, form, .. } => format!("ASK {call_id} {}", json!(form)),
+            ProgramEffect::Run(RunEffect::WakeAt(at)) => {
+                format!("WAKE in {} ms", at.since(self.now))
+            }
+            ProgramEffect::Withdraw(call_id) => format!("WITHDRAW {call_id}"),
+            ProgramEffect::Run(RunEffect::CannotSteer(message_id)) => {
+                format!("CANNOT STEER {message_id}")
+            }
             other => format!("{other:?}").to_uppercase(),
         };
         self.story.push_str(&line);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use backends::codex::{Settings, backend};
-use backends::{Exit, Input, Launch, ResumeId};
+use backends::{Exit, Launch, ProgramInput, ResumeId, RunInput};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use transcript::{ErrorCode, RunStatus};
@@ -205,7 +205,7 @@ fn a_turn_that_codex_begins_is_a_run() {
 fn an_interrupt_before_there_is_a_turn() {
     let mut early = stage(&Launch::default());
     early.start("go");
-    early.give(Input::Interrupt);
+    early.give(RunInput::Interrupt);
     assert_eq!(early.endings[0].status, RunStatus::Cancelled);
     // The handshake goes on; what it opened is told by the next run.
     early.respond("initialize", json!({}));
@@ -213,7 +213,7 @@ fn an_interrupt_before_there_is_a_turn() {
     early.respond("thread/start", json!({ "thread": { "id": THREAD } }));
     assert_eq!(early.request("turn/start")["params"]["input"][0]["text"], "again");
 
-    early.give(Input::Interrupt);
+    early.give(RunInput::Interrupt);
     assert!(early.is_running(), "Codex may have begun");
     early.respond("turn/start", json!({ "turn": { "id": TURN } }));
     assert_eq!(early.request("turn/interrupt")["params"]["turnId"], TURN);
@@ -225,9 +225,9 @@ fn an_interrupt_before_there_is_a_turn() {
 #[test]
 fn a_codex_that_does_not_stop_is_ended() {
     let mut stage = in_turn();
-    stage.give(Input::Interrupt);
-    stage.give(Input::Interrupt);
-    stage.give(Input::Wake);
+    stage.give(RunInput::Interrupt);
+    stage.give(RunInput::Interrupt);
+    stage.give(RunInput::Wake);
     assert!(stage.is_running(), "it has time");
     stage.wake();
     assert!(stage.has_quit && !stage.is_running());
@@ -342,7 +342,7 @@ fn what_went_wrong_is_told_also_if_the_process_dies_of_it() {
         let mut stage = Stage::new(backend(Arc::new(settings.clone()), &Launch::default()));
         stage.start("go");
         lines.iter().for_each(|it| stage.line(&it.to_string()));
-        stage.give(Input::Exited(Exit { code: Some(1), stderr: String::new() }));
+        stage.give(ProgramInput::Exited(Exit { code: Some(1), stderr: String::new() }));
         stage.endings.pop().unwrap().error.unwrap()
     };
     let trouble = json!({ "type": "error", "message": "unexpected status 401 Unauthorized" });
@@ -410,7 +410,7 @@ fn a_codex_that_refuses_to_begin() {
     stopped.start("go");
     stopped.respond("initialize", json!({}));
     stopped.respond("thread/start", json!({ "thread": { "id": THREAD } }));
-    stopped.give(Input::Interrupt);
+    stopped.give(RunInput::Interrupt);
     stopped.refuse("turn/start", "Invalid request: unknown variant `turn/start`, expected one of");
     assert!(!stopped.is_outdated && !stopped.is_running());
 

@@ -1,6 +1,6 @@
 //! What other versions say, leave out or say in another order.
 
-use backends::{Input, Launch, Verdict};
+use backends::{Launch, RunInput, Verdict};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use transcript::RunStatus;
@@ -129,7 +129,7 @@ fn a_stopped_run_ends_when_its_commands_have() {
     let mut stage = with_agent();
     stage.started(command("c", "inProgress"));
     of_agent(&mut stage, "item/started", json!({ "item": command("d", "inProgress") }));
-    stage.give(Input::Interrupt);
+    stage.give(RunInput::Interrupt);
     let turn = json!({ "id": "its-turn", "status": "interrupted" });
     of_agent(&mut stage, "turn/completed", json!({ "turn": turn }));
     stage.turn_completed(TURN, "interrupted");
@@ -148,7 +148,7 @@ fn a_stopped_run_ends_when_its_commands_have() {
     // One that does not say so is not waited for, and may live on.
     let mut stage = in_turn();
     stage.started(command("c", "inProgress"));
-    stage.give(Input::Interrupt);
+    stage.give(RunInput::Interrupt);
     stage.turn_completed(TURN, "interrupted");
     assert!(stage.is_running());
     stage.wake();

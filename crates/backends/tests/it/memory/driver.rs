@@ -3,15 +3,59 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use backends::{Backend, Effect, Input, ToolOutcome, Verdict};
+use backends::{
+    ModelBackend, ModelEffect, ModelInput, ProgramBackend, ProgramEffect, ProgramInput,
+    ResponsePart, RunEffect, RunInput, ToolOutcome, Verdict,
+};
 use serde_json::{Value, json};
 use transcript::{CallId, Event, Millis, ResponseId, Scope};
 
 use super::programs::{Program, in_round};
 
+/// An agent of either family.
+#[derive(Debug)]
+pub(super) enum Backend {
+    Model(Box<dyn ModelBackend>),
+    Program(Box<dyn ProgramBackend>),
+}
+
+#[derive(Debug)]
+pub(super) enum Input {
+    Run(RunInput),
+    Model(ModelInput),
+    Program(ProgramInput),
+}
+
+enum Effect {
+    Model(ModelEffect),
+    Program(ProgramEffect),
+}
+
+impl Backend {
+    fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
+        let model = |it: ModelEffect| Effect::Model(it);
+        let program = |it: ProgramEffect| Effect::Program(it);
+        match (self, input) {
+            (Self::Model(it), Input::Run(input)) => {
+                it.on(now, input.into()).into_iter().map(model).collect()
+            }
+            (Self::Model(it), Input::Model(input)) => {
+                it.on(now, input).into_iter().map(model).collect()
+            }
+            (Self::Program(it), Input::Run(input)) => {
+                it.on(now, input.into()).into_iter().map(program).collect()
+            }
+            (Self::Program(it), Input::Program(input)) => {
+                it.on(now, input).into_iter().map(program).collect()
+            }
+            (_, input) => panic!("an input of the other family: {input:?}"),
+        }
+    }
+}
+
 pub(super) struct Driver<'a> {
     program: &'a Program,
-    backend: Box<dyn Backend>,
+    backend: Backend,
     now: Millis,
     runs: usize,
     is_running: bool,
@@ -32,7 +76,7 @@ pub(super) struct Driver<'a> {
 }
 
 impl<'a> Driver<'a> {
-    pub(super) fn new(program: &'a Program, backend: Box<dyn Backend>, answers: usize) -> Self {
+    pub(super) fn new(program: &'a Program, backend: Backend, answers: usize) -> Self {
         let mut driver = Self {
             program,
             backend,
@@ -49,7 +93,9 @@ impl<'a> Driver<'a> {
             run: 0,
             inputs: VecDeque::new(),
         };
-        driver.give(Input::Spare(ResponseId::new("self")));
+        if let Backend::Program(_) = driver.backend {
+            driver.give(Input::Program(ProgramInput::Spare(ResponseId::new("self"))));
+        }
         driver
     }
 
@@ -82,17 +128,17 @@ impl<'a> Driver<'a> {
             self.run = self.runs;
             let response_id = ResponseId::new(format!("r{}", self.runs));
             let history = vec![json!({ "role": "user", "content": "go" })];
-            self.give(Input::Start { response_id, history });
+            self.give(Input::Run(RunInput::Start { response_id, history }));
         }
         self.run = self.runs;
         let said: Vec<String> = said.iter().map(|it| in_round(it, round, self.run)).collect();
         for input in (self.program.hear)(said) {
             match &input {
-                Input::Head { .. } => {
+                Input::Model(ModelInput::Response(ResponsePart::Head { .. })) => {
                     self.wake();
                     self.is_cut_off = false;
                 }
-                Input::Bytes(_) | Input::Ended(_) if self.is_cut_off => continue,
+                Input::Model(ModelInput::Response(_)) if self.is_cut_off => continue,
                 _ => (),
             }
             self.give(input);
@@ -102,7 +148,7 @@ impl<'a> Driver<'a> {
     /// Lets the run come to its end, if need be by a stop.
     pub(super) fn stop(&mut self) {
         if self.is_running {
-            self.give(Input::Interrupt);
+            self.give(Input::Run(RunInput::Interrupt));
         }
         for _ in 0..8 {
             self.wake();
@@ -113,7 +159,7 @@ impl<'a> Driver<'a> {
     fn wake(&mut self) {
         if let Some(at) = self.wake_at.take() {
             self.now = self.now.max(at);
-            self.give(Input::Wake);
+            self.give(Input::Run(RunInput::Wake));
         }
     }
 
@@ -121,7 +167,7 @@ impl<'a> Driver<'a> {
         self.inputs.push_back(input);
         while let Some(input) = self.inputs.pop_front() {
             let is_decided = match &input {
-                Input::Decided { call_id, .. } => self.unask(call_id),
+                Input::Program(ProgramInput::Decided { call_id, .. }) => self.unask(call_id),
                 _ => true,
             };
             if self.is_over || !is_decided {
@@ -136,40 +182,62 @@ impl<'a> Driver<'a> {
 
     fn carry_out(&mut self, effect: Effect) {
         match effect {
-            Effect::Write(line) => self.answer(&line),
-            Effect::Begin => {
-                self.is_running = true;
-                self.runs += 1;
-                let spare = ResponseId::new(format!("self{}", self.runs));
-                self.inputs.push_back(Input::Spare(spare));
-            }
-            Effect::Ask { call_id, .. } => {
-                self.asked.push(call_id.clone());
-                let verdict = Verdict::Allowed { arguments: None, scope: Scope::Once };
-                self.inputs.push_back(Input::Decided { call_id, verdict });
-            }
-            Effect::Withdraw(call_id) => {
-                self.unask(&call_id);
-            }
-            Effect::RunTool { call_id, .. } => {
-                let outcome = ToolOutcome { ok: true, result: json!("a result"), error: None };
-                self.inputs.push_back(Input::ToolResult { call_id, outcome });
-            }
-            Effect::ReadHistory => {
-                let history = vec![json!({ "role": "user", "content": "go" })];
-                self.inputs.push_back(Input::History(history));
-            }
-            Effect::WakeAt(at) => self.wake_at = Some(at),
-            Effect::End(_) => {
+            Effect::Model(effect) => self.carry_out_of_model(effect),
+            Effect::Program(effect) => self.carry_out_of_program(effect),
+        }
+    }
+
+    fn carry_out_on_run(&mut self, effect: RunEffect) {
+        match effect {
+            RunEffect::Emit(event) => self.hear(&event),
+            RunEffect::WakeAt(at) => self.wake_at = Some(at),
+            RunEffect::End(_) => {
                 (self.is_running, self.wake_at) = (false, None);
                 self.asked.clear();
                 self.saying.clear();
             }
-            Effect::Quit | Effect::Outdated => self.is_over = true,
+            RunEffect::CannotSteer(_) => (),
+        }
+    }
+
+    fn carry_out_of_model(&mut self, effect: ModelEffect) {
+        match effect {
+            ModelEffect::Run(effect) => self.carry_out_on_run(effect),
+            ModelEffect::RunTool(call) => {
+                let outcome = ToolOutcome { ok: true, result: json!("a result"), error: None };
+                let result = ModelInput::ToolResult { call_id: call.call_id, outcome };
+                self.inputs.push_back(Input::Model(result));
+            }
+            ModelEffect::ReadHistory => {
+                let history = vec![json!({ "role": "user", "content": "go" })];
+                self.inputs.push_back(Input::Model(ModelInput::History(history)));
+            }
             // It cuts the one before off.
-            Effect::Request(_) => self.is_cut_off = true,
-            Effect::Emit(event) => self.hear(&event),
-            Effect::CloseInput | Effect::CannotSteer(_) => (),
+            ModelEffect::Request(_) => self.is_cut_off = true,
+        }
+    }
+
+    fn carry_out_of_program(&mut self, effect: ProgramEffect) {
+        match effect {
+            ProgramEffect::Run(effect) => self.carry_out_on_run(effect),
+            ProgramEffect::Write(line) => self.answer(&line),
+            ProgramEffect::Begin => {
+                self.is_running = true;
+                self.runs += 1;
+                let spare = ResponseId::new(format!("self{}", self.runs));
+                self.inputs.push_back(Input::Program(ProgramInput::Spare(spare)));
+            }
+            ProgramEffect::Ask { call_id, .. } => {
+                self.asked.push(call_id.clone());
+                let verdict = Verdict::Allowed { arguments: None, scope: Scope::Once };
+                let decided = ProgramInput::Decided { call_id, verdict };
+                self.inputs.push_back(Input::Program(decided));
+            }
+            ProgramEffect::Withdraw(call_id) => {
+                self.unask(&call_id);
+            }
+            ProgramEffect::Quit | ProgramEffect::Outdated => self.is_over = true,
+            ProgramEffect::CloseInput => (),
         }
     }
 
@@ -204,8 +272,8 @@ impl<'a> Driver<'a> {
             return;
         }
         self.answers -= 1;
-        let lines = answers.iter().map(|it| Input::Line(in_round(it, self.round, self.run)));
-        self.inputs.extend(lines);
+        let line = |it: &String| ProgramInput::Line(in_round(it, self.round, self.run));
+        self.inputs.extend(answers.iter().map(|it| Input::Program(line(it))));
     }
 }
 

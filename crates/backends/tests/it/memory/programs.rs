@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use backends::{Backend, Claude, Input, Launch, OpenAi, Pi};
+use backends::{Claude, Launch, OpenAi, Pi, ProgramInput, ResponsePart};
 use serde_json::{Value, json};
 
+use super::driver::{Backend, Input};
 use crate::pages::Session;
 
 /// Stands in an id for the round in which it is said.
@@ -19,7 +20,7 @@ const THREAD: &str = "thread-1";
 const HEAD: &str = "the head";
 const ENDED: &str = "the end";
 
-type Make = Arc<dyn Fn() -> Box<dyn Backend>>;
+type Make = Arc<dyn Fn() -> Backend>;
 
 pub(super) struct Program {
     pub(super) recordings: Vec<Recording>,
@@ -40,7 +41,7 @@ pub(super) struct Recording {
 }
 
 impl Program {
-    pub(super) fn backend(&self) -> Box<dyn Backend> {
+    pub(super) fn backend(&self) -> Backend {
         (self.recordings[0].backend)()
     }
 }
@@ -50,7 +51,8 @@ pub(super) fn in_round(line: &str, round: usize, run: usize) -> String {
 }
 
 pub(super) fn claude() -> Program {
-    let backend: Make = Arc::new(|| Box::new(Claude::new(Arc::default(), &Launch::default())));
+    let backend: Make =
+        Arc::new(|| Backend::Program(Box::new(Claude::new(Arc::default(), &Launch::default()))));
     Program {
         recordings: recordings(crate::claude::sessions(), &backend),
         answer: |written| {
@@ -102,8 +104,9 @@ pub(super) fn codex_exec() -> Program {
 fn codex_driven_by(app_server: bool) -> Program {
     let settings = backends::codex::Settings { app_server, ..Default::default() };
     let settings = Arc::new(settings);
-    let backend: Make =
-        Arc::new(move || backends::codex::backend(Arc::clone(&settings), &Launch::default()));
+    let backend: Make = Arc::new(move || {
+        Backend::Program(backends::codex::backend(Arc::clone(&settings), &Launch::default()))
+    });
     let mut sessions = crate::codex::sessions();
     sessions.retain(|it| {
         it.name.starts_with("codex/exec") != app_server && it.name != "codex/app-bigout"
@@ -148,7 +151,9 @@ pub(super) fn pi() -> Program {
     let backend = |permission_mode: &str| -> Make {
         let permission_mode = Some(permission_mode.to_owned());
         let settings = Arc::new(backends::pi::Settings { permission_mode, ..Default::default() });
-        Arc::new(move || Box::new(Pi::new(Arc::clone(&settings), &Launch::default())))
+        Arc::new(move || {
+            Backend::Program(Box::new(Pi::new(Arc::clone(&settings), &Launch::default())))
+        })
     };
     let (asking, silent) = (backend("ask"), backend("auto"));
     let mut sessions = crate::pi::sessions();
@@ -199,7 +204,8 @@ pub(super) fn pi() -> Program {
 
 pub(super) fn openai() -> Program {
     let settings = Arc::new(crate::model::settings());
-    let backend: Make = Arc::new(move || Box::new(OpenAi::new(Arc::clone(&settings))));
+    let backend: Make =
+        Arc::new(move || Backend::Model(Box::new(OpenAi::new(Arc::clone(&settings)))));
     let sessions = crate::captures::sessions().into_iter().chain(crate::vectors::sessions());
     let sessions = sessions.map(|mut session| {
         session.said.insert(0, HEAD.to_owned());
@@ -212,11 +218,11 @@ pub(super) fn openai() -> Program {
         ends_run: |_| false,
         hear: |said| {
             let input = |line: String| match line.as_str() {
-                HEAD => Input::Head { status: 200, headers: Vec::new() },
-                ENDED => Input::Ended(Ok(())),
-                _ => Input::Bytes(format!("{line}\n").into_bytes()),
+                HEAD => ResponsePart::Head { status: 200, headers: Vec::new() },
+                ENDED => ResponsePart::Ended(Ok(())),
+                _ => ResponsePart::Bytes(format!("{line}\n").into_bytes()),
             };
-            said.into_iter().map(input).collect()
+            said.into_iter().map(|it| Input::Model(input(it).into())).collect()
         },
         has_many_runs: true,
         odd: &[
@@ -229,7 +235,7 @@ pub(super) fn openai() -> Program {
 }
 
 fn lines(said: Vec<String>) -> Vec<Input> {
-    said.into_iter().map(Input::Line).collect()
+    said.into_iter().map(|it| Input::Program(ProgramInput::Line(it))).collect()
 }
 
 /// With ids that are of a round.

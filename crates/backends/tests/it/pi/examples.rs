@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use backends::pi::{Settings, program};
-use backends::{Backend, Exit, Input, Launch, Pi, ResumeId, ToolServer, Verdict};
+use backends::{Exit, Launch, Pi, ProgramBackend, ResumeId, RunInput, ToolServer, Verdict};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use transcript::{Event, Millis, ResponseId, Scope};
@@ -114,7 +114,8 @@ fn pictures_go_along_and_a_broken_answer_is_continued() {
     let mut pi = Pi::new(Arc::new(settings), &Launch::default());
     let mut write = |history: Vec<Value>| {
         let response_id = ResponseId::new("r");
-        format!("{:?}\n", pi.on(Millis::default(), Input::Start { response_id, history }).last())
+        let start = RunInput::Start { response_id, history };
+        format!("{:?}\n", pi.on(Millis::default(), start.into()).last())
     };
     let image =
         json!({ "type": "image_url", "image_url": { "url": "data:image/png;base64,QQ==" } });
@@ -220,7 +221,7 @@ fn a_command_that_asks_is_waited_for() {
         stage.answer_states();
     }
     assert!(!stage.is_idle(), "the question is open");
-    stage.give(Input::Interrupt);
+    stage.give(RunInput::Interrupt);
     for _ in 0..3 {
         stage.wake();
         stage.answer_states();
@@ -264,7 +265,7 @@ fn what_comes_between_runs_is_left_alone() {
     stage.said("no JSON");
     stage.say(json!({ "type": "brand_new" }));
     stage.ask("confirm", "Really?", "");
-    stage.give(Input::Wake);
+    stage.give(RunInput::Wake);
     stage.exit(Exit { code: Some(0), stderr: String::new() });
     check(
         &stage,
@@ -344,7 +345,7 @@ fn an_old_package_that_is_still_at_work() {
 #[test]
 fn an_interrupt_that_came_too_early_is_said_again() {
     let mut stage = prompted();
-    stage.give(Input::Interrupt);
+    stage.give(RunInput::Interrupt);
     stage.say(json!({ "type": "agent_start" }));
     check(
         &stage,
@@ -361,7 +362,7 @@ fn an_interrupt_that_came_too_early_is_said_again() {
 #[test]
 fn an_interrupt_that_is_not_heard() {
     let mut stage = working();
-    stage.give(Input::Interrupt);
+    stage.give(RunInput::Interrupt);
     stage.wake();
     check(
         &stage,

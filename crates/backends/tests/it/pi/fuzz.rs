@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use backends::{Exit, Input, Verdict};
+use backends::{Exit, RunInput, Verdict};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
@@ -184,7 +184,7 @@ fn happen(happening: &Happening, stage: &mut Stage) {
     match happening {
         Happening::Start => stage.start("again"),
         Happening::Steer => stage.steer("look out"),
-        Happening::Interrupt => stage.give(Input::Interrupt),
+        Happening::Interrupt => stage.give(RunInput::Interrupt),
         Happening::Wake => stage.wake(),
         Happening::Allow => {
             let arguments = Some("no object".to_owned());

@@ -1,6 +1,6 @@
 //! Our extension, which asks before a tool runs, and what if it is not there.
 
-use backends::{Effect, Input, Verdict};
+use backends::{ProgramEffect, ProgramInput, RunInput, Verdict};
 use expect_test::expect;
 use serde_json::{Value, json};
 use transcript::{ResponseId, Scope};
@@ -78,7 +78,9 @@ fn other_extensions_ask_people_too() {
     );
     let forms = stage.played.iter().filter_map(|it| match it {
         Played::Wanted(effect) => match effect.as_ref() {
-            Effect::Ask { form, .. } => Some(form.as_ref().map(|it| it["requestedSchema"].clone())),
+            ProgramEffect::Ask { form, .. } => {
+                Some(form.as_ref().map(|it| it["requestedSchema"].clone()))
+            }
             _ => None,
         },
         Played::Given(_) => None,
@@ -103,7 +105,7 @@ fn other_extensions_ask_people_too() {
     dialog["id"] = json!("another");
     stage.say(dialog);
     assert_eq!(stage.asked.len(), 1);
-    stage.give(Input::Interrupt);
+    stage.give(RunInput::Interrupt);
     assert!(stage.asked.is_empty());
 }
 
@@ -130,11 +132,11 @@ fn pi_without_our_extension_gets_nothing_to_do() {
     );
     let mut stage = Stage::without_extension(true);
     stage.start("go");
-    stage.give(Input::Interrupt);
+    stage.give(RunInput::Interrupt);
     assert!(stage.is_idle(), "there is nothing to wait for");
 
     let mut stage = Stage::without_extension(true);
-    stage.give(Input::Spare(ResponseId::new("self0")));
+    stage.give(ProgramInput::Spare(ResponseId::new("self0")));
     stage.say(json!({ "type": "agent_start" }));
     assert!(stage.has_quit && stage.is_idle(), "nor may it do anything by itself");
 

@@ -1,7 +1,7 @@
 //! What holds for every recording, cut and interrupted anywhere. What is open and what is not is
 //! checked by the stage, at every effect.
 
-use backends::{Exit, Input};
+use backends::{Exit, RunInput};
 use serde_json::Value;
 use transcript::{Event, Part, PartKind, RunStatus};
 
@@ -76,7 +76,7 @@ fn an_interrupt_anywhere_ends_the_run_cancelled() {
                 continue;
             }
             let n_finished = stage.finished.len();
-            stage.give(Input::Interrupt);
+            stage.give(RunInput::Interrupt);
             assert!(stage.asked.is_empty(), "{} {n}: nobody is asked any more", recording.name);
             for (at, recorded) in &recording.lines[n..] {
                 // As if the recorder had sent nothing more.

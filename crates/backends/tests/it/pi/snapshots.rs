@@ -1,6 +1,6 @@
 //! Every recording, and the events that it makes, to be read.
 
-use backends::Effect;
+use backends::{ProgramEffect, RunEffect};
 use expect_test::expect_file;
 use serde_json::Value;
 use transcript::{Event, stream};
@@ -22,7 +22,7 @@ pub(super) fn shown(played: &[Played]) -> String {
     let mut pending: Option<Event> = None;
     for it in played {
         if let Played::Wanted(effect) = it
-            && let Effect::Emit(event) = effect.as_ref()
+            && let ProgramEffect::Run(RunEffect::Emit(event)) = effect.as_ref()
         {
             let is_merged = pending.as_mut().is_some_and(|it| stream::merge(it, event));
             if !is_merged {
@@ -64,20 +64,24 @@ fn cut_texts(value: &mut Value) {
     }
 }
 
-fn effect_line(effect: &Effect) -> String {
+fn effect_line(effect: &ProgramEffect) -> String {
     match effect {
-        Effect::Write(line) => format!("< {line}\n"),
-        Effect::Begin => "begin\n".to_owned(),
-        Effect::Ask { call_id, can_edit, .. } => format!("ask {call_id} can_edit={can_edit}\n"),
-        Effect::Withdraw(call_id) => format!("withdraw {call_id}\n"),
-        Effect::CannotSteer(id) => format!("cannot_steer {id}\n"),
-        Effect::WakeAt(at) => format!("wake_at {}\n", at.0),
-        Effect::Quit => "quit\n".to_owned(),
-        Effect::Outdated => "outdated\n".to_owned(),
-        Effect::End(ending) => {
+        ProgramEffect::Write(line) => format!("< {line}\n"),
+        ProgramEffect::Begin => "begin\n".to_owned(),
+        ProgramEffect::Ask { call_id, can_edit, .. } => {
+            format!("ask {call_id} can_edit={can_edit}\n")
+        }
+        ProgramEffect::Withdraw(call_id) => format!("withdraw {call_id}\n"),
+        ProgramEffect::Run(RunEffect::CannotSteer(id)) => format!("cannot_steer {id}\n"),
+        ProgramEffect::Run(RunEffect::WakeAt(at)) => format!("wake_at {}\n", at.0),
+        ProgramEffect::Quit => "quit\n".to_owned(),
+        ProgramEffect::Outdated => "outdated\n".to_owned(),
+        ProgramEffect::Run(RunEffect::End(ending)) => {
             let error = ending.error.as_ref().map(|it| format!(" {}: {}", it.code, it.message));
             format!("end {:?}{}\n", ending.status, error.unwrap_or_default())
         }
-        other => format!("{other:?}\n"),
+        ProgramEffect::Run(RunEffect::Emit(_)) | ProgramEffect::CloseInput => {
+            format!("{effect:?}\n")
+        }
     }
 }

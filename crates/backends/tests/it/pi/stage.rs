@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use backends::pi::Settings;
-use backends::{Backend, Effect, Exit, Input, Launch, Pi, Verdict};
+use backends::{
+    Exit, Launch, Pi, ProgramBackend, ProgramEffect, ProgramInput, RunEffect, RunInput, Verdict,
+};
 use serde_json::{Value, json};
 use transcript::{
     CallId, Event, MessageId, Millis, PartKind, Record, ResponseId, RunMessage, RunStatus, Scope,
@@ -45,7 +47,7 @@ pub(super) struct Stage {
 
 pub(super) enum Played {
     Given(String),
-    Wanted(Box<Effect>),
+    Wanted(Box<ProgramEffect>),
 }
 
 /// A run that has ended: as the machine told it, with what the driver added.
@@ -64,7 +66,7 @@ struct OpenRun {
 impl Stage {
     pub(super) fn new(asks: bool) -> Self {
         let mut stage = Self::without_extension(asks);
-        stage.give(Input::Spare(ResponseId::new("self0")));
+        stage.give(ProgramInput::Spare(ResponseId::new("self0")));
         if asks {
             stage.said(ANNOUNCEMENT);
         }
@@ -122,13 +124,13 @@ impl Stage {
     pub(super) fn wake(&mut self) {
         if let Some(at) = self.wake_at.take() {
             self.now = self.now.max(at);
-            self.give(Input::Wake);
+            self.give(RunInput::Wake);
         }
     }
 
     pub(super) fn exit(&mut self, exit: Exit) {
         if !self.is_gone {
-            self.give(Input::Exited(exit));
+            self.give(ProgramInput::Exited(exit));
             self.is_gone = true;
         }
     }
@@ -146,21 +148,24 @@ impl Stage {
         self.open = Some(OpenRun::new(&response_id, Trigger::User, self.now));
         self.log().start(&response_id, &json!(text));
         let history = vec![json!({ "role": "user", "content": text })];
-        self.give(Input::Start { response_id, history });
+        self.give(RunInput::Start { response_id, history });
     }
 
     pub(super) fn steer(&mut self, text: &str) {
         self.steers += 1;
         let message_id = MessageId::new(format!("m{}", self.steers));
         self.log().steer(&message_id, &json!(text));
-        self.give(Input::Steer { message_id, message: json!({ "role": "user", "content": text }) });
+        self.give(RunInput::Steer {
+            message_id,
+            message: json!({ "role": "user", "content": text }),
+        });
     }
 
     pub(super) fn decide(&mut self, verdict: Verdict) {
         if !self.asked.is_empty() {
             let call_id = self.asked.remove(0);
             self.log().decide(&call_id, &verdict);
-            self.give(Input::Decided { call_id, verdict });
+            self.give(ProgramInput::Decided { call_id, verdict });
         }
     }
 
@@ -169,7 +174,7 @@ impl Stage {
             let data = json!({ "sessionId": "s", "isStreaming": false, "isCompacting": false });
             let response = json!({ "id": id, "type": "response", "command": "get_state",
                 "success": true, "data": data });
-            self.give(Input::Line(response.to_string()));
+            self.give(ProgramInput::Line(response.to_string()));
         }
     }
 
@@ -181,7 +186,7 @@ impl Stage {
         match command["type"].as_str().unwrap_or_default() {
             "prompt" => self.start(text),
             "steer" => self.steer(text),
-            "abort" => self.give(Input::Interrupt),
+            "abort" => self.give(RunInput::Interrupt),
             "extension_ui_response" => self.answered(&command),
             _ => (),
         }
@@ -215,20 +220,21 @@ impl Stage {
             }
             None => line.to_owned(),
         };
-        self.give(Input::Line(line));
+        self.give(ProgramInput::Line(line));
     }
 
-    pub(super) fn give(&mut self, input: Input) {
+    pub(super) fn give(&mut self, input: impl Into<ProgramInput>) {
         if self.is_gone {
             return;
         }
+        let input = input.into();
         let room = match &input {
-            Input::Line(line) => line.len(),
+            ProgramInput::Line(line) => line.len(),
             _ => 0,
         };
         self.played.push(Played::Given(shown(&input)));
         let log = self.log();
-        if input == Input::Interrupt {
+        if input == RunInput::Interrupt.into() {
             log.interrupt();
         }
         let effects = self.pi.on(self.now, input);
@@ -240,52 +246,48 @@ impl Stage {
         }
     }
 
-    fn carry_out(&mut self, effect: Effect, is_last: bool) {
+    fn carry_out(&mut self, effect: ProgramEffect, is_last: bool) {
         self.session.carry_out(&effect);
         match effect {
-            Effect::Emit(event) if event.is_session_event() => (),
-            Effect::Emit(event) => self.run("an event").take(event),
-            Effect::Write(line) => {
+            ProgramEffect::Run(RunEffect::Emit(event)) if event.is_session_event() => (),
+            ProgramEffect::Run(RunEffect::Emit(event)) => self.run("an event").take(event),
+            ProgramEffect::Write(line) => {
                 if line.contains(r#""get_state""#) {
                     self.unanswered.extend(id_of(&line));
                 }
             }
-            Effect::Begin => {
+            ProgramEffect::Begin => {
                 assert!(self.open.is_none(), "begins within a run");
                 let id = ResponseId::new(format!("self{}", self.runs));
                 self.open = Some(OpenRun::new(&id, Trigger::SelfStarted, self.now));
                 self.session.begin(&id, Trigger::SelfStarted);
                 self.runs += 1;
                 // The driver gives it when all effects are carried out.
-                let spare = Input::Spare(ResponseId::new(format!("self{}", self.runs)));
+                let spare = ProgramInput::Spare(ResponseId::new(format!("self{}", self.runs)));
                 assert!(self.pi.on(self.now, spare).is_empty());
             }
-            Effect::Ask { call_id, .. } => {
+            ProgramEffect::Ask { call_id, .. } => {
                 let call = self.run("a question").answer.call(&call_id).expect("asks about a call");
                 assert!(call.is_open() && call.arguments_done, "asks about {call_id} too early");
                 assert!(call.running_since.is_none(), "asks about {call_id}, which runs");
                 assert!(!self.asked.contains(&call_id), "asks twice about {call_id}");
                 self.asked.push(call_id);
             }
-            Effect::Withdraw(call_id) => {
+            ProgramEffect::Withdraw(call_id) => {
                 let idx = self.asked.iter().position(|it| *it == call_id);
                 self.asked.remove(idx.expect("withdraws what it has asked"));
             }
-            Effect::WakeAt(at) => self.wake_at = Some(at),
-            Effect::CannotSteer(_) => (),
-            Effect::Quit => self.has_quit = true,
-            Effect::End(ending) => {
+            ProgramEffect::Run(RunEffect::WakeAt(at)) => self.wake_at = Some(at),
+            ProgramEffect::Run(RunEffect::CannotSteer(_)) => (),
+            ProgramEffect::Quit => self.has_quit = true,
+            ProgramEffect::Run(RunEffect::End(ending)) => {
                 assert!(is_last, "something comes after the end");
                 self.run("an end");
                 let run = self.open.take().expect("a run");
                 self.asked.clear();
                 self.finished.push(run.finish(ending, self.now));
             }
-            Effect::RunTool { .. }
-            | Effect::ReadHistory
-            | Effect::Request(_)
-            | Effect::Outdated
-            | Effect::CloseInput => {
+            ProgramEffect::Outdated | ProgramEffect::CloseInput => {
                 panic!("Pi needs nothing of this: {effect:?}")
             }
         }
@@ -304,7 +306,7 @@ impl Stage {
     pub(super) fn writes(&self) -> impl Iterator<Item = &str> {
         self.played.iter().filter_map(|it| match it {
             Played::Wanted(effect) => match effect.as_ref() {
-                Effect::Write(line) => Some(line.as_str()),
+                ProgramEffect::Write(line) => Some(line.as_str()),
                 _ => None,
             },
             Played::Given(_) => None,
@@ -410,15 +412,19 @@ fn id_of(line: &str) -> Option<String> {
     Some(line.get("id")?.as_str()?.to_owned())
 }
 
-fn shown(input: &Input) -> String {
+fn shown(input: &ProgramInput) -> String {
     match input {
-        Input::Line(line) => line.clone(),
-        Input::Start { history, .. } => format!("start {}", history[0]["content"]),
-        Input::Steer { message, .. } => format!("steer {}", message["content"]),
-        Input::Exited(exit) => format!("exited {:?} {:?}", exit.code, exit.stderr),
-        Input::Decided { call_id, verdict } => format!("decided {call_id} {verdict:?}"),
-        Input::Interrupt => "interrupt".to_owned(),
-        Input::Wake => "wake".to_owned(),
-        other => format!("{other:?}"),
+        ProgramInput::Line(line) => line.clone(),
+        ProgramInput::Run(RunInput::Start { history, .. }) => {
+            format!("start {}", history[0]["content"])
+        }
+        ProgramInput::Run(RunInput::Steer { message, .. }) => {
+            format!("steer {}", message["content"])
+        }
+        ProgramInput::Exited(exit) => format!("exited {:?} {:?}", exit.code, exit.stderr),
+        ProgramInput::Decided { call_id, verdict } => format!("decided {call_id} {verdict:?}"),
+        ProgramInput::Run(RunInput::Interrupt) => "interrupt".to_owned(),
+        ProgramInput::Run(RunInput::Wake) => "wake".to_owned(),
+        ProgramInput::Spare(_) => format!("{input:?}"),
     }
 }

@@ -1,6 +1,6 @@
 //! What becomes of the ways in which a tool of Pi may end.
 
-use backends::Input;
+use backends::RunInput;
 use expect_test::expect;
 use serde_json::{Value, json};
 use transcript::{ErrorCode, Event};
@@ -71,7 +71,7 @@ fn what_a_tool_says_of_an_interrupt_is_kept() {
     let end = |tool: &str, words: &str| {
         let mut stage = working();
         stage.call(tool, &json!({}));
-        stage.give(Input::Interrupt);
+        stage.give(RunInput::Interrupt);
         stage.say(json!({ "type": "tool_execution_end", "toolCallId": "c", "toolName": tool,
             "isError": true, "result": { "content": [{ "type": "text", "text": words }] } }));
         let results = stage.session.records.iter().filter_map(|it| match &it.event {
