@@ -1,5 +1,4 @@
-//! Recorded sessions of Claude Code, as they were and in all the ways in which they could have gone
-//! wrong.
+//! Recorded sessions of Claude Code, played as they were and with every kind of mishap.
 
 mod command_line;
 mod examples;
@@ -17,7 +16,7 @@ use transcript::Record;
 
 use crate::pages::Session;
 
-/// What each recording becomes, as it was seen live.
+/// Returns the runs that each recording gives when it is played live.
 pub(crate) fn live() -> Vec<(String, Vec<transcript::RunMessage>)> {
     let answers = |recording: recording::Recording| {
         let mut player = recording::Player::new(&recording.steps);
@@ -28,7 +27,7 @@ pub(crate) fn live() -> Vec<(String, Vec<transcript::RunMessage>)> {
     recording::recordings().into_iter().map(answers).collect()
 }
 
-/// Each recording, played to its end.
+/// Returns the session that each recording gives when it is played to its end.
 pub(crate) fn sessions() -> Vec<Session> {
     let session = |recording: recording::Recording| {
         let mut player = recording::Player::new(&recording.steps);
@@ -47,7 +46,7 @@ pub(crate) fn sessions() -> Vec<Session> {
     recording::recordings().into_iter().map(session).collect()
 }
 
-/// What is in the log when a program that was asked something has said this, and has ended.
+/// Returns the log of a run in which the program writes these lines and exits.
 pub(crate) fn heard(said: &[String]) -> Vec<Record> {
     let mut stage = stage::Stage::new();
     stage.start(&json!({ "role": "user", "content": "go" }));

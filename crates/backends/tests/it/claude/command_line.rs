@@ -1,4 +1,4 @@
-//! What is run, for what is configured.
+//! Command lines that settings lead to.
 
 use backends::claude::{Settings, program};
 use backends::{Launch, ResumeId, ToolServer};
@@ -11,7 +11,7 @@ fn check(settings: &Settings, launch: &Launch, expect: Expect) {
 }
 
 #[test]
-fn nothing_is_configured() {
+fn command_line_with_default_settings() {
     let expect = expect![[r#"
         claude
         -p
@@ -29,7 +29,7 @@ fn nothing_is_configured() {
 }
 
 #[test]
-fn everything_is_configured() {
+fn command_line_with_all_settings() {
     let settings = Settings {
         command: vec!["npx".to_owned(), "claude".to_owned()],
         args: vec!["--max-turns".to_owned(), "9".to_owned()],
@@ -79,7 +79,7 @@ fn everything_is_configured() {
 }
 
 #[test]
-fn a_word_of_its_own_goes_through() {
+fn a_permission_mode_of_claude_is_passed_through() {
     let settings = Settings { permission_mode: "acceptEdits".to_owned(), ..Settings::default() };
     let command = program(&settings, &Launch::default()).command;
     assert!(command.windows(2).any(|it| it == ["--permission-mode", "acceptEdits"]));

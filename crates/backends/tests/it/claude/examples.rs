@@ -1,4 +1,4 @@
-//! What no recording shows.
+//! Cases of which there is no recording.
 
 use backends::{Exit, ProgramEffect, RunEffect, Verdict};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn lifecycle(uuid: &Value, state: &str) -> String {
     json!({ "type": "command_lifecycle", "command_uuid": uuid, "state": state }).to_string()
 }
 
-/// To a request of ours.
+/// Returns the program's response to a request of ours.
 fn answer(request: &Value) -> String {
     let response = json!({ "subtype": "success", "request_id": request["request_id"] });
     json!({ "type": "control_response", "response": response }).to_string()
@@ -57,7 +57,7 @@ fn result_of(id: &str, content: Value, is_error: bool, structured: Value) -> Str
     json!({ "type": "user", "message": message, "tool_use_result": structured }).to_string()
 }
 
-/// A run whose line the program has begun to work on.
+/// Returns a stage with an open run whose message the program has started to work on.
 fn at_work() -> Stage {
     let mut stage = Stage::new();
     let effects = stage.start(&hi());
@@ -95,7 +95,7 @@ fn only_the_last_message_is_sent_with_its_pictures() {
 }
 
 #[test]
-fn a_message_is_read_within_the_turn() {
+fn a_steered_message_is_read_within_the_turn() {
     let mut stage = at_work();
     let effects = stage.steer(&hi());
     let line = written(&effects).remove(0);
@@ -108,7 +108,7 @@ fn a_message_is_read_within_the_turn() {
 }
 
 #[test]
-fn a_message_that_comes_too_late_for_the_turn_is_the_next_turn_of_the_run() {
+fn a_late_steered_message_starts_another_turn_of_the_run() {
     let mut stage = at_work();
     let uuid = written(&stage.steer(&hi())).remove(0)["uuid"].clone();
     stage.line(RESULT);
@@ -120,19 +120,19 @@ fn a_message_that_comes_too_late_for_the_turn_is_the_next_turn_of_the_run() {
 }
 
 #[test]
-fn a_message_that_is_never_read_does_not_keep_the_run_open_and_is_given_back() {
+fn a_steered_message_that_is_never_read_is_returned() {
     let mut stage = at_work();
     let uuid = written(&stage.steer(&hi())).remove(0)["uuid"].clone();
     stage.line(RESULT);
     let effects = stage.wake();
-    // Else it would be said twice.
+    // The message is cancelled, since it will be sent again.
     assert_eq!(written(&effects)[0]["request"]["message_uuid"], uuid);
     assert!(effects.iter().any(|it| matches!(it, ProgramEffect::Run(RunEffect::CannotSteer(_)))));
     assert_eq!(status(&stage), Some(RunStatus::Completed));
 }
 
 #[test]
-fn nothing_is_steered_where_nothing_runs() {
+fn steering_is_refused_without_a_run_or_after_an_interrupt() {
     let mut stage = Stage::new();
     assert!(matches!(stage.steer(&hi())[..], [ProgramEffect::Run(RunEffect::CannotSteer(_))]));
     let mut stage = at_work();
@@ -140,9 +140,9 @@ fn nothing_is_steered_where_nothing_runs() {
     assert!(matches!(stage.steer(&hi())[..], [ProgramEffect::Run(RunEffect::CannotSteer(_))]));
 }
 
-/// It has something to say about its past before it gets to our line.
+/// A resumed program may finish a turn about earlier work before it reads our message.
 #[test]
-fn a_turn_of_another_matter_before_ours_is_not_our_end() {
+fn the_end_of_an_unrelated_turn_does_not_end_the_run() {
     let mut stage = Stage::new();
     let uuid = written(&stage.start(&hi())).remove(0)["uuid"].clone();
     stage.line(&lifecycle(&uuid, "queued"));
@@ -155,7 +155,7 @@ fn a_turn_of_another_matter_before_ours_is_not_our_end() {
 }
 
 #[test]
-fn an_interrupt_before_the_turn_takes_the_line_back() {
+fn an_interrupt_before_the_turn_cancels_the_message() {
     let mut stage = Stage::new();
     let uuid = written(&stage.start(&hi())).remove(0)["uuid"].clone();
     stage.line(&lifecycle(&uuid, "queued"));
@@ -171,7 +171,7 @@ fn an_interrupt_before_the_turn_takes_the_line_back() {
 }
 
 #[test]
-fn an_interrupt_stops_agents_in_the_background() {
+fn an_interrupt_stops_background_agents() {
     let mut stage = at_work();
     stage.line(&agents(&["a1", "a2"]));
     stage.line(RESULT);
@@ -193,7 +193,7 @@ fn an_interrupt_stops_agents_in_the_background() {
 }
 
 #[test]
-fn a_command_in_the_background_does_not_keep_the_run_open() {
+fn a_background_command_does_not_keep_the_run_open() {
     let mut stage = at_work();
     let task = json!({ "task_id": "b1", "task_type": "local_bash" });
     let line = json!({ "type": "system", "subtype": "background_tasks_changed", "tasks": [task] });
@@ -203,7 +203,7 @@ fn a_command_in_the_background_does_not_keep_the_run_open() {
 }
 
 #[test]
-fn agents_that_end_without_a_word_do_not_keep_the_run_open() {
+fn agents_that_end_silently_do_not_keep_the_run_open() {
     let mut stage = at_work();
     stage.line(&agents(&["a1"]));
     stage.line(RESULT);
@@ -213,7 +213,7 @@ fn agents_that_end_without_a_word_do_not_keep_the_run_open() {
     stage.wake();
     assert_eq!(status(&stage), Some(RunStatus::Completed));
 
-    // Nor do those of a version that tells of each, and lists none.
+    // The same holds for a version that reports each task, but sends no list of them.
     let mut stage = at_work();
     let task = |what: &str| json!({ "type": "system", "subtype": what, "task_id": "a1", "task_type": "local_agent" });
     stage.line(&task("task_started").to_string());
@@ -224,9 +224,9 @@ fn agents_that_end_without_a_word_do_not_keep_the_run_open() {
     assert_eq!(status(&stage), Some(RunStatus::Completed));
 }
 
-/// Of a version that lists none, and never says that it has ended.
+/// Some versions send no list of tasks, and never report the end of some.
 #[test]
-fn an_agent_whose_end_is_not_told_does_not_keep_the_run_open_for_ever() {
+fn an_unreported_agent_end_does_not_keep_the_run_open() {
     let started = |call: Value| {
         json!({ "type": "system", "subtype": "task_started", "task_id": "a1", "tool_use_id": call,
             "task_type": "local_agent" })
@@ -237,7 +237,7 @@ fn an_agent_whose_end_is_not_told_does_not_keep_the_run_open_for_ever() {
             "patch": { "status": status } })
         .to_string()
     };
-    // A turn does not end before what it has called, unless that was launched.
+    // A turn does not end before its calls, so the agent of a call has ended, too.
     let mut stage = at_work();
     stage.line(&started(json!("c1")));
     stage.line(RESULT);
@@ -252,7 +252,7 @@ fn an_agent_whose_end_is_not_told_does_not_keep_the_run_open_for_ever() {
     stage.wake();
     assert_eq!(status(&stage), Some(RunStatus::Completed));
 
-    // What was stopped with its run is nothing to the next one.
+    // An agent that was stopped with its run does not affect the next run.
     let mut stage = at_work();
     stage.line(&started(Value::Null));
     stage.interrupt();
@@ -266,7 +266,7 @@ fn an_agent_whose_end_is_not_told_does_not_keep_the_run_open_for_ever() {
 }
 
 #[test]
-fn it_goes_on_by_itself_and_more_than_once() {
+fn claude_may_start_several_runs_by_itself() {
     let mut stage = Stage::new();
     for n in 1..=2 {
         assert_eq!(stage.line(INIT).first(), Some(&ProgramEffect::Begin));
@@ -277,7 +277,7 @@ fn it_goes_on_by_itself_and_more_than_once() {
 }
 
 #[test]
-fn a_question_between_runs_is_refused_for_nobody_can_be_asked() {
+fn a_permission_request_between_runs_is_denied() {
     let mut stage = Stage::new();
     let line = written(&stage.line(&may("q1", "t1", json!({})))).remove(0);
     assert_eq!(line["response"]["response"]["behavior"], "deny");
@@ -288,7 +288,7 @@ fn decisions_reach_the_program_and_the_log() {
     let verdicts = [
         (Verdict::TimedOut, ErrorCode::ApprovalTimeout),
         (Verdict::Denied { feedback: None }, ErrorCode::ToolDenied),
-        // Edited into nonsense: it must not run as it was.
+        // Invalid edited arguments deny the call: it must not run with the original ones.
         (
             Verdict::Allowed { arguments: Some("[]".to_owned()), scope: Scope::Once },
             ErrorCode::ToolDenied,
@@ -296,7 +296,7 @@ fn decisions_reach_the_program_and_the_log() {
     ];
     for (verdict, code) in verdicts {
         let mut stage = at_work();
-        // It asks before it has said what it wants to call.
+        // The request comes before the call itself.
         let effects = stage.line(&may("q1", "t1", json!({ "a": 1 })));
         let Some(ProgramEffect::Ask { call_id, .. }) = effects.last() else {
             panic!("{effects:?}")
@@ -317,7 +317,7 @@ fn decisions_reach_the_program_and_the_log() {
 }
 
 #[test]
-fn edited_arguments_are_what_runs() {
+fn edited_arguments_are_sent_to_the_program() {
     let mut stage = at_work();
     stage.line(&call("t1", "T", json!({ "a": 1 })));
     let effects = stage.line(&may("q1", "t1", json!({ "a": 1 })));
@@ -330,7 +330,7 @@ fn edited_arguments_are_what_runs() {
 }
 
 #[test]
-fn a_program_that_ends_is_named_as_people_know_it_once_it_has_spoken() {
+fn an_exit_error_names_claude_code_after_its_init_line() {
     let gone = Exit { code: Some(3), stderr: String::new() };
     let [mut silent, mut linked] = [Stage::new(), at_work()];
     silent.start(&hi());
@@ -342,7 +342,7 @@ fn a_program_that_ends_is_named_as_people_know_it_once_it_has_spoken() {
     }
 }
 
-/// A message of one block, without its end.
+/// Sends a message of one block, without the end of the message.
 fn begin_message(stage: &mut Stage, block: &Value, delta: &Value) {
     for event in [
         json!({ "type": "message_start", "message": { "id": "m1" } }),
@@ -355,7 +355,7 @@ fn begin_message(stage: &mut Stage, block: &Value, delta: &Value) {
 }
 
 #[test]
-fn words_that_break_off_are_discarded_if_others_come_instead_and_else_stay() {
+fn a_cut_off_text_is_discarded_only_if_another_replaces_it() {
     let again = json!({ "id": "m2", "content": [{ "type": "text", "text": "All of it." }] });
     let again = json!({ "type": "assistant", "message": again }).to_string();
     let failed =
@@ -381,7 +381,7 @@ fn words_that_break_off_are_discarded_if_others_come_instead_and_else_stay() {
 }
 
 #[test]
-fn a_message_that_breaks_off_in_a_call_ends_it() {
+fn a_message_cut_off_in_a_call_ends_the_call() {
     let mut stage = at_work();
     let block = json!({ "type": "tool_use", "id": "t1", "name": "Write", "input": {} });
     let delta = json!({ "type": "input_json_delta", "partial_json": "{\"a\":" });
@@ -397,7 +397,7 @@ fn a_message_that_breaks_off_in_a_call_ends_it() {
 }
 
 #[test]
-fn a_call_that_is_repeated_after_its_result_is_no_second_one() {
+fn a_call_repeated_after_its_result_is_not_a_second_call() {
     let mut stage = at_work();
     for _ in 0..2 {
         stage.line(&call("t1", "T", json!({})));
@@ -408,7 +408,7 @@ fn a_call_that_is_repeated_after_its_result_is_no_second_one() {
 }
 
 #[test]
-fn what_a_tool_gave_is_kept_without_what_is_known() {
+fn a_tool_result_is_kept_without_redundant_fields() {
     let ok = |structured: Value, content: Value| {
         let mut stage = at_work();
         stage.line(&call("t1", "T", json!({})));
@@ -435,7 +435,7 @@ fn within(parent: &str, kind: &str, block: &Value) -> String {
     json!({ "type": kind, "message": message, "parent_tool_use_id": parent }).to_string()
 }
 
-/// Each keeps the line, once.
+/// Asserts that the line is kept once, as an unrecognized one.
 fn assert_kept(stage: &mut Stage, line: &str) {
     let (source, raw) = ("claude".to_owned(), line.to_owned());
     let kept = Event::Unrecognized { source, raw, lines: 1 };
@@ -443,7 +443,7 @@ fn assert_kept(stage: &mut Stage, line: &str) {
 }
 
 #[test]
-fn what_an_agent_of_an_earlier_run_says_is_left_out() {
+fn output_of_an_agent_of_an_earlier_run_is_ignored() {
     let text = json!({ "type": "text", "text": "I am still here" });
     let result = json!({ "type": "tool_result", "tool_use_id": "t8", "content": "ok" });
     let mut stage = at_work();
@@ -460,14 +460,14 @@ fn what_an_agent_of_an_earlier_run_says_is_left_out() {
 }
 
 #[test]
-fn what_cannot_be_read_is_kept() {
+fn unrecognized_lines_are_kept() {
     let mut stage = at_work();
     for line in
         ["nonsense", "{}", "[1]", r#"{"type":"news"}"#, r#"{"type":"system","subtype":"x"}"#]
     {
         assert_kept(&mut stage, line);
     }
-    // A result is of a call that we should have heard of.
+    // A result of an unknown call is unrecognized.
     assert_kept(&mut stage, &result_of("t9", json!("ok"), false, Value::Null));
     let picture = json!({ "type": "image", "source": { "type": "base64", "data": "AAAA" } });
     let unknown = json!({ "type": "news", "text": "Hear, hear" });
@@ -481,7 +481,7 @@ fn what_cannot_be_read_is_kept() {
 }
 
 #[test]
-fn a_turn_that_fails_while_agents_work_is_told() {
+fn a_turn_that_fails_while_agents_work_gives_a_notice() {
     let mut stage = at_work();
     stage.line(&agents(&["a1"]));
     let failed =

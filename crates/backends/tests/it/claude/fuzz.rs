@@ -1,5 +1,5 @@
-//! Recordings with lines dropped, doubled, swapped, cut and changed, while people do anything at any
-//! time; then nonsense. The stage watches that every run stays well formed.
+//! Fuzz tests: recordings with lines dropped, doubled, swapped, cut and changed, inserted nonsense,
+//! and people who act at any time. The stage checks that every run stays well formed.
 
 use std::sync::LazyLock;
 
@@ -20,7 +20,7 @@ static SAID: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| {
     recordings().into_iter().map(|it| it.steps.into_iter().filter_map(said).collect()).collect()
 });
 
-/// What people and the clock do before a line is heard.
+/// An action of a person or of the clock before a line arrives.
 #[derive(Debug, Clone, Copy)]
 enum Deed {
     Start,
@@ -89,7 +89,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn whatever_happens_every_run_is_well_formed(
+    fn changed_recordings_give_well_formed_runs(
         which in 0..1000usize,
         mishaps in prop::collection::vec(mishap(400, nonsense()), 0..8),
         deeds in prop::collection::vec((0..80usize, deed()), 0..8),
@@ -106,14 +106,14 @@ proptest! {
         }
         stage.exit(Exit { code: Some(1), stderr: String::new() });
         prop_assert!(stage.run.is_none());
-        // Nothing that it says after its end begins anything.
+        // Lines after the exit start nothing.
         for line in &lines {
             prop_assert!(stage.line(line).is_empty());
         }
     }
 
     #[test]
-    fn two_recordings_at_once_are_one_mess_that_ends(
+    fn interleaved_recordings_leave_no_run_open(
         a in 0..1000usize,
         b in 0..1000usize,
         turns in prop::collection::vec(any::<bool>(), 0..80),

@@ -1,4 +1,4 @@
-//! What is true of every recording, cut and interrupted at every line.
+//! Laws that hold for every recording, also if it is cut or interrupted at any line.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ fn played(steps: &[Step]) -> Player {
     player
 }
 
-/// What the program said, with our ids in it.
+/// Returns the lines that the program wrote.
 fn lines(recording: &Recording) -> impl Iterator<Item = Value> {
     recording.steps.iter().filter_map(|step| match step {
         Step::Said(line) => Some(serde_json::from_str(line).unwrap()),
@@ -31,7 +31,7 @@ fn exit() -> Exit {
     Exit { code: None, stderr: "killed".to_owned() }
 }
 
-/// The stage watches that all is well formed.
+/// The stage also checks that every run is well formed.
 #[test]
 fn every_run_ends() {
     for recording in recordings() {
@@ -40,12 +40,12 @@ fn every_run_ends() {
     }
 }
 
-/// Other versions leave a kind of line out. What ends a run by itself must not hang on it.
+/// Other versions leave some kind of line out. A run that ends by itself must not depend on it.
 #[test]
-fn a_run_ends_without_its_program_whatever_line_is_left_out() {
+fn a_run_ends_without_any_one_kind_of_line() {
     let mut n_ended = 0;
     for recording in recordings() {
-        // Where the program was ended in the middle, nothing else would have ended the run.
+        // If the program was killed in the middle, nothing but its exit ends the run.
         let whole = played_without(&recording, "exit");
         if whole.stage.run.is_some() {
             continue;
@@ -71,11 +71,11 @@ fn played_without(recording: &Recording, left_out: &str) -> Player {
             Step::Said(line) if kind_of(&serde_json::from_str(line).unwrap()) == left_out => (),
             Step::Exited(_) => (),
             Step::Told(_) => {
-                // Nobody says more to a run that is being stopped.
+                // No message is sent to a run that is being stopped.
                 while player.stage.is_stopping && player.stage.wake_at.is_some() {
                     player.stage.wake();
                 }
-                // Another program hears what is said to one that did not stop.
+                // A program that did not stop is replaced by another one, which gets the message.
                 if player.stage.has_quit {
                     break;
                 }
@@ -93,7 +93,7 @@ fn kind_of(line: &Value) -> String {
 }
 
 #[test]
-fn a_recording_cut_anywhere_ends_too() {
+fn an_exit_at_any_line_ends_the_run() {
     for recording in recordings() {
         for cut in 0..recording.steps.len() {
             let mut player = played(&recording.steps[..cut]);
@@ -111,9 +111,9 @@ fn a_recording_cut_anywhere_ends_too() {
     }
 }
 
-/// What the model said is told once, in its order and to the letter.
+/// Each text of the model is in the log once, in its order and unchanged.
 #[test]
-fn texts_are_what_the_program_finally_said() {
+fn texts_equal_the_finished_blocks() {
     for recording in recordings() {
         let finally = lines(&recording).flat_map(|line| match line["type"].as_str() {
             Some("assistant") if line["is_api_error_message"] != true => texts(&line),
@@ -132,12 +132,12 @@ fn texts_are_what_the_program_finally_said() {
         }
         let finally: Vec<_> = finally.collect();
         match recording.name.as_str() {
-            // The program asks for the same answer once more, without a stream.
+            // The program requests the same answer again, without streaming.
             "midfail-fallback" => assert_eq!(discarded_texts, ["This is begun and n"]),
             name => assert_eq!(discarded_texts, [""; 0], "{name}"),
         }
         match recording.name.as_str() {
-            // Thinking that was interrupted is never finished.
+            // An interrupted thinking block is never finished.
             "think-interrupt" => assert_eq!((finally.len(), told.len()), (0, 1)),
             name => assert_eq!(told, finally, "{name}"),
         }
@@ -150,7 +150,7 @@ fn texts(line: &Value) -> Vec<String> {
     blocks.filter_map(text).collect()
 }
 
-/// What came of a recording, without times.
+/// Returns the runs that a recording gave, without times.
 fn outcome(player: &Player) -> Vec<String> {
     let runs = player.stage.closed.iter().map(|run| {
         let parts = run.answer.parts.iter().map(|part| match &part.kind {
@@ -172,7 +172,8 @@ fn outcome(player: &Player) -> Vec<String> {
     runs.collect()
 }
 
-/// All but what counts each time: deltas, what a turn has used, remarks and what is asked of us.
+/// Checks whether a repetition of the line must change nothing. Deltas, usage, notices and requests
+/// to us count each time.
 fn may_come_twice(step: &Step) -> bool {
     let Step::Said(line) = step else { return false };
     let line: Value = serde_json::from_str(line).unwrap();
@@ -185,7 +186,7 @@ fn may_come_twice(step: &Step) -> bool {
 }
 
 #[test]
-fn what_comes_twice_is_told_once() {
+fn repeated_lines_change_nothing() {
     for recording in recordings() {
         let mut player = Player::new(&recording.steps);
         for step in &recording.steps {
@@ -198,9 +199,9 @@ fn what_comes_twice_is_told_once() {
     }
 }
 
-/// Finished blocks may come after the end of their message.
+/// Finished blocks may arrive after the end of their message.
 #[test]
-fn what_comes_late_is_told_once() {
+fn late_blocks_change_nothing() {
     let mut moved = 0;
     for recording in recordings() {
         let (mut late, mut held): (Vec<Step>, Vec<Step>) = (Vec::new(), Vec::new());
@@ -232,7 +233,7 @@ fn what_comes_late_is_told_once() {
     assert!(moved > 100, "{moved}");
 }
 
-/// The end of the message comes after this.
+/// Checks whether the end of the message is among these steps.
 fn ends_later(steps: &[Step], message: &Value) -> bool {
     let mut said = steps.iter().filter_map(|step| match step {
         Step::Said(line) => Some(serde_json::from_str::<Value>(line).unwrap()),
@@ -241,9 +242,9 @@ fn ends_later(steps: &[Step], message: &Value) -> bool {
     said.any(|it| it["event"]["type"] == "message_stop" && it["api_message_id"] == *message)
 }
 
-/// A model service may count its calls from one again in each answer.
+/// A model service may number its calls from one again in each answer.
 #[test]
-fn calls_that_share_an_id_are_two_if_they_follow_each_other() {
+fn consecutive_calls_with_one_id_are_separate_calls() {
     let mut compared = 0;
     for recording in recordings() {
         let ids = ids_in_turn(&recording);
@@ -268,7 +269,7 @@ fn calls_that_share_an_id_are_two_if_they_follow_each_other() {
     assert!(compared >= 3, "{compared}");
 }
 
-/// The ids of calls, if none is spoken of once the next one is.
+/// Returns the ids of the calls if no call is mentioned after the next one has started.
 fn ids_in_turn(recording: &Recording) -> Vec<String> {
     let mut ids: Vec<String> = Vec::new();
     for line in lines(recording) {
@@ -298,7 +299,7 @@ fn command_output(line: &Value) -> Option<String> {
 }
 
 #[test]
-fn deltas_add_up_to_what_they_are_deltas_of() {
+fn deltas_add_up_to_the_finished_text() {
     for recording in recordings() {
         let player = played(&recording.steps);
         let mut streamed: HashMap<&str, String> = HashMap::new();
@@ -319,7 +320,7 @@ fn deltas_add_up_to_what_they_are_deltas_of() {
 }
 
 #[test]
-fn calls_have_the_arguments_and_the_fate_that_the_program_says() {
+fn calls_have_the_reported_arguments_and_outcome() {
     for recording in recordings() {
         let player = played(&recording.steps);
         for line in lines(&recording) {
@@ -333,7 +334,7 @@ fn calls_have_the_arguments_and_the_fate_that_the_program_says() {
                         let arguments: Value = serde_json::from_str(&arguments).unwrap();
                         assert_eq!(arguments, block["input"]);
                     }
-                    // What was only launched has its fate when that has ended.
+                    // A call that launched a task succeeds or fails with the task.
                     (Some("tool_result"), Some(call)) => {
                         let is_ok = match line["tool_use_result"]["isAsync"] == true {
                             true => is_done(&recording, id),
@@ -349,13 +350,13 @@ fn calls_have_the_arguments_and_the_fate_that_the_program_says() {
     }
 }
 
-/// What was launched by the call has done its work.
+/// Checks whether the task that the call launched has completed.
 fn is_done(recording: &Recording, call: &str) -> bool {
     let is_end = |it: &Value| it["subtype"] == "task_notification" && it["tool_use_id"] == call;
     lines(recording).any(|it| is_end(&it) && it["status"] == "completed")
 }
 
-/// Whatever the program still says, it ends cancelled, at the latest when our patience ends.
+/// The run ends cancelled regardless of later lines, at the latest after the timeout.
 #[test]
 fn an_interrupt_at_any_line_ends_the_run_cancelled() {
     for recording in recordings() {
@@ -373,7 +374,7 @@ fn an_interrupt_at_any_line_ends_the_run_cancelled() {
                 said.for_each(|step| player.play(step));
                 if player.stage.closed.len() == n_closed {
                     let effects = player.stage.wake();
-                    // The program has not said that it is idle.
+                    // The program is ended unless it may be idle.
                     let may_be_idle = was_stopping || has_ended_turn(rest);
                     assert!(effects.contains(&ProgramEffect::Quit) || may_be_idle);
                 }
@@ -389,7 +390,7 @@ fn has_ended_turn(steps: &[Step]) -> bool {
 }
 
 #[test]
-fn a_program_that_dies_of_an_interrupt_was_cancelled() {
+fn an_exit_after_an_interrupt_ends_the_run_cancelled() {
     for recording in recordings() {
         for cut in 0..recording.steps.len() {
             let mut player = played(&recording.steps[..cut]);
@@ -402,18 +403,18 @@ fn a_program_that_dies_of_an_interrupt_was_cancelled() {
     }
 }
 
-/// With each result the program says what all of them have cost together.
+/// Each result of the program states the total cost of all turns so far.
 #[test]
-fn runs_cost_together_what_the_program_says() {
+fn costs_of_runs_add_up_to_the_reported_total() {
     let mut compared = 0;
     for recording in recordings() {
         let results = lines(&recording).filter(|it| it["type"] == "result");
         let told: Vec<(f64, f64)> = results.map(|it| (total_cost(&it), own_cost(&it))).collect();
         let Some((first, last)) = told.first().zip(told.last()) else { continue };
-        // A conversation that is gone on with has cost something before.
+        // A resumed conversation has earlier costs.
         let expected = last.0 - (first.0 - first.1);
         let own: f64 = told.iter().map(|it| it.1).sum();
-        // Some recordings are abridged: what each model was used for is left out.
+        // Some recordings are abridged and lack the usage of each model.
         if expected == 0.0 || own == 0.0 {
             continue;
         }

@@ -1,8 +1,8 @@
-//! A recorded session: what went in and out of the program, in its order, and how to play it again.
+//! A recorded session: the lines from and to the program in their order, and a player for them.
 //!
-//! Lines begin with `<` (the program said), `>` (it was told), `!` (a signal) or `=` (how it ended).
-//! Where the recording's driver wrote something, the backend is told what makes it write the same,
-//! and what it writes is compared. Its ids are its own, so they are put into what the program says.
+//! Lines begin with `<` (stdout), `>` (stdin), `!` (a signal) or `=` (the exit). For each recorded
+//! stdin line, the backend gets the input that makes it write the same line, and the two are
+//! compared. The backend makes up its own ids, so the player puts them into the program's lines.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -63,14 +63,15 @@ impl Step {
 
 pub(super) struct Player {
     pub(super) stage: Stage,
-    /// The recording's ids and ours.
+    /// Pairs of a recorded id and the id that the backend used instead.
     renamed: Vec<(String, String)>,
-    /// By the program's id of the request: the call, and what it was to run with.
+    /// Calls that await a decision, with their arguments, by the program's request id.
     asked: HashMap<String, (CallId, Value)>,
 }
 
 impl Player {
-    /// Where nothing was written to the program, it had its message on the command line.
+    /// Creates a player. If the recording has no message on stdin, it was on the command line, and
+    /// a run starts immediately.
     pub(super) fn new(steps: &[Step]) -> Self {
         let mut stage = Stage::new();
         let user = |it: &Step| matches!(it, Step::Told(line) if line.contains(r#""type":"user""#));
@@ -155,7 +156,7 @@ impl Player {
         let effects = self.stage.decide(&call_id, verdict);
         let written = last_written(&effects).expect("a decision is written");
         let mut expected = decision.clone();
-        // Grants are kept by the server, and a refusal does not end the turn.
+        // The server keeps grants itself, and a denial does not end the turn.
         for ours in ["updatedPermissions", "interrupt"] {
             expected.as_object_mut().unwrap().shift_remove(ours);
         }
@@ -170,7 +171,7 @@ impl Player {
     }
 }
 
-/// As the server has it: pictures are addresses.
+/// Returns the message as the server would send it, with pictures as data URLs.
 fn chat_message(message: &Value) -> Value {
     let pieces = message["content"].as_array().unwrap().iter().map(|it| match &it["source"] {
         Value::Null => it.clone(),

@@ -1,4 +1,4 @@
-//! What each recording becomes, in full: a file beside it, one line for an effect.
+//! Snapshots of all effects of each recording: a file next to it with a line for each effect.
 
 use backends::{ProgramEffect, RunEffect};
 use expect_test::expect_file;
@@ -9,7 +9,7 @@ use super::recording::{Player, folder, recordings};
 use super::stage::Entry;
 
 #[test]
-fn every_recording_is_told_as_events() {
+fn every_recording_matches_its_event_snapshot() {
     for recording in recordings() {
         let mut player = Player::new(&recording.steps);
         for step in &recording.steps {
@@ -43,7 +43,7 @@ fn shown(log: &[Entry]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Deltas of one thing are shown as one.
+/// Returns the name and the text of a delta. Consecutive deltas of the same name are shown as one.
 fn delta_of(effect: &ProgramEffect) -> Option<(String, String)> {
     let ProgramEffect::Run(RunEffect::Emit(event)) = effect else { return None };
     Some(match event {

@@ -1,4 +1,5 @@
-//! Stands in for the driver: keeps the contract, and watches that the backend does.
+//! A driver without a process, which keeps its contract with the backend and checks that the
+//! backend does.
 
 use std::sync::Arc;
 
@@ -19,18 +20,18 @@ pub(super) struct Stage {
     spare: Option<ResponseId>,
     pub(super) run: Option<Watch>,
     pub(super) closed: Vec<Closed>,
-    /// All there was, in order.
+    /// All inputs but lines, and all effects, in order.
     pub(super) log: Vec<Entry>,
-    /// As the server would have written it.
+    /// The log as the server would have written it.
     pub(super) session: Log,
     pub(super) wake_at: Option<Millis>,
     pub(super) has_quit: bool,
-    /// Somebody wants the open run to stop.
+    /// Whether the open run was interrupted.
     pub(super) is_stopping: bool,
 }
 
 pub(super) enum Entry {
-    /// What we told the backend, other than lines.
+    /// An input of the backend that is not a line.
     Given(String),
     Did(Box<ProgramEffect>),
 }
@@ -98,7 +99,7 @@ impl Stage {
         self.give(RunInput::Interrupt)
     }
 
-    /// Lets the time pass that the backend wants to pass.
+    /// Advances the clock to the time at which the backend wants to be woken, and wakes it.
     pub(super) fn wake(&mut self) -> Vec<ProgramEffect> {
         let Some(at) = self.wake_at.take() else { return Vec::new() };
         self.now = self.now.max(at);
@@ -115,7 +116,7 @@ impl Stage {
         self.now = self.now.plus(10);
         self.session.set_now(self.now);
         let effects = self.backend.on(self.now, input.into());
-        // A few events for a line, whatever it says; closing is what takes most.
+        // A line gives only a few effects; closing a run gives most.
         assert!(effects.len() < 400, "{} effects", effects.len());
         let mut has_ended = false;
         for effect in &effects {

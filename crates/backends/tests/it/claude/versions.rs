@@ -1,4 +1,5 @@
-//! What other versions leave out, and what they say beside the conversation.
+//! Lines of other versions of Claude Code: missing fields, and notices that are not part of the
+//! conversation.
 
 use backends::{ProgramEffect, RunEffect};
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ fn call(stage: &mut Stage, id: &str, input: Value) {
     stage.line(&line.to_string());
 }
 
-/// The call that is asked about, by its provider's id, and why.
+/// Sends a permission request, and returns the provider's id of the call and the reason.
 fn asked(stage: &mut Stage, about: Value) -> (Option<String>, Option<String>) {
     let mut request = json!({ "subtype": "can_use_tool", "tool_name": "Bash" });
     request.as_object_mut().unwrap().extend(about.as_object().unwrap().clone());
@@ -40,7 +41,7 @@ fn asked(stage: &mut Stage, about: Value) -> (Option<String>, Option<String>) {
 }
 
 #[test]
-fn a_question_without_an_id_is_about_the_newest_call_like_it() {
+fn a_request_without_an_id_is_about_the_newest_equal_call() {
     let mut stage = at_work();
     let (ls, rm) = (json!({ "command": "ls" }), json!({ "command": "rm x" }));
     call(&mut stage, "t1", ls.clone());
@@ -50,13 +51,13 @@ fn a_question_without_an_id_is_about_the_newest_call_like_it() {
         let (id, _) = asked(&mut stage, json!({ "input": input, "n": n }));
         assert_eq!(id.as_deref(), Some(expected));
     }
-    // About nothing that was told.
+    // A request that matches no known call.
     let (id, _) = asked(&mut stage, json!({ "input": { "command": "cat" } }));
     assert!(id.is_some_and(|it| !["t1", "t2", "t3"].contains(&it.as_str())));
 }
 
 #[test]
-fn why_it_asks_is_told_as_far_as_it_says_so() {
+fn an_approval_states_the_reason_of_the_request() {
     for (about, expected) in [
         (json!({ "tool_use_id": "t" }), None),
         (json!({ "tool_use_id": "t", "decision_reason": "Because." }), Some("Because.")),
@@ -78,7 +79,7 @@ fn why_it_asks_is_told_as_far_as_it_says_so() {
 }
 
 #[test]
-fn a_refusal_by_its_own_rules_is_one_also_without_remarks() {
+fn a_denial_by_rule_is_recognized_by_its_text() {
     for (text, code) in [
         ("Permission to use Bash has been denied because of a rule.", ErrorCode::ToolDenied),
         (
@@ -100,7 +101,7 @@ fn a_refusal_by_its_own_rules_is_one_also_without_remarks() {
 }
 
 #[test]
-fn what_a_person_should_know_is_told_and_nothing_while_all_is_well() {
+fn notices_report_limits_failed_hooks_logins_and_modes() {
     let limit = |status: &str| json!({ "type": "rate_limit_event", "rate_limit_info": { "status": status, "resetsAt": 600 } });
     let hook = |outcome: &str| {
         json!({ "type": "system", "subtype": "hook_response", "hook_name": "Stop", "outcome": outcome,

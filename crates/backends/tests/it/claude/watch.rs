@@ -1,5 +1,5 @@
-//! What must be true of every run: each thing that begins ends once, in the right order, and closing
-//! what is left open leaves nothing open.
+//! Checks of every run: everything that starts ends once, in the right order, and closing the run
+//! leaves nothing open.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use transcript::{
     SessionId, Trigger,
 };
 
-/// A run that is open, with its events so far.
+/// An open run with its events so far.
 pub(super) struct Watch {
     pub(super) id: ResponseId,
     pub(super) events: Vec<Event>,
@@ -123,7 +123,7 @@ impl Watch {
         self.questions.remove(call_id)
     }
 
-    /// Those that wait for a decision, in no order.
+    /// Returns the calls that wait for a decision, in no particular order.
     pub(super) fn questions(&self) -> impl Iterator<Item = &CallId> {
         self.questions.iter()
     }
@@ -138,13 +138,13 @@ impl Watch {
         assert!(parent.is_none_or(|it| self.calls.contains_key(it)), "the outer call is known");
     }
 
-    /// Ids are counted.
+    /// Checks that the new id has the next number.
     fn check_new(&mut self, id: &str) {
         self.last_id += 1;
         assert_eq!(id, format!("{}.{}", self.id, self.last_id));
     }
 
-    /// As the driver ends it: everything is closed, and by nobody twice.
+    /// Ends the run as the driver does, and checks that everything is closed once.
     pub(super) fn close(mut self, ending: &Ending, now: Millis) -> Closed {
         let started = Event::RunStart {
             agent: "claude".to_owned(),
@@ -185,14 +185,14 @@ impl Watch {
     }
 }
 
-/// A run that has ended.
+/// An ended run.
 pub(super) struct Closed {
     pub(super) events: Vec<Event>,
     pub(super) answer: RunMessage,
     pub(super) status: RunStatus,
 }
 
-/// The text that was streamed stands, unless the program understood something else.
+/// Checks that the final arguments keep the streamed text if both are the same JSON value.
 fn check_streamed(streamed: &str, arguments: &str) {
     let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
     if parsed(streamed).is_some() && parsed(streamed) == parsed(arguments) {
