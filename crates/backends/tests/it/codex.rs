@@ -1,4 +1,4 @@
-//! Codex, as it was recorded: by its app-server and by `codex exec`.
+//! Recorded and made-up sessions of Codex, with its app-server and with `codex exec`.
 
 mod agents;
 mod asides;
@@ -19,13 +19,13 @@ use transcript::Record;
 
 use crate::pages::Session;
 
-/// What each recording becomes, as it was seen live.
+/// Returns the runs that each recording gives when it is played live.
 pub(crate) fn live() -> Vec<(String, Vec<transcript::RunMessage>)> {
     let recordings = recording::recordings().into_iter();
     recordings.map(|it| (it.name.clone(), it.replay().stage.ended)).collect()
 }
 
-/// Each recording, played to its end.
+/// Returns the session that each recording gives when it is played to its end.
 pub(crate) fn sessions() -> Vec<Session> {
     let session = |recording: recording::Recording| {
         let records = recording.replay().stage.session.records;
@@ -43,7 +43,8 @@ pub(crate) fn sessions() -> Vec<Session> {
     recording::recordings().into_iter().map(session).collect()
 }
 
-/// What is in the log when a program that was asked something has said this, and has ended.
+/// Returns the log of a run in which the program sends these notifications and exits. A
+/// notification that names no turn is one of the current turn.
 pub(crate) fn heard(said: &[String]) -> Vec<Record> {
     let of_turn = |line: &String| {
         let line: Value = serde_json::from_str(line).unwrap();
@@ -52,7 +53,7 @@ pub(crate) fn heard(said: &[String]) -> Vec<Record> {
     heard_as_written(&said.iter().map(of_turn).collect::<Vec<_>>())
 }
 
-/// Likewise, where the lines say which turn they are of.
+/// Returns the log of a run in which the program writes exactly these lines and exits.
 pub(crate) fn heard_as_written(said: &[String]) -> Vec<Record> {
     let mut stage = talk::in_turn();
     said.iter().for_each(|it| stage.line(it));

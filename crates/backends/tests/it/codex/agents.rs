@@ -1,5 +1,4 @@
-//! Agents that Codex begins, where no recording shows them: they ask, are stopped, begin others, and come
-//! unannounced.
+//! Sub-agents of Codex without recordings: approvals, interrupts, nested and unannounced agents.
 
 use backends::{RunInput, Verdict};
 use expect_test::expect;
@@ -20,7 +19,7 @@ fn spawn(id: &str, agent: Option<&str>) -> Value {
     })
 }
 
-/// The agent is at work.
+/// Returns a stage with an open run and a sub-agent at work.
 fn with_agent() -> Stage {
     let mut stage = in_turn();
     stage.started(spawn("c", None));
@@ -43,7 +42,7 @@ fn status(stage: &Stage) -> Option<RunStatus> {
 }
 
 #[test]
-fn its_questions_are_put_to_people_and_it_hears_why_not() {
+fn a_sub_agents_request_is_asked_and_feedback_is_sent() {
     let mut stage = with_agent();
     by_agent(&mut stage, "item/started", command("x", "inProgress"));
     let params = json!({ "threadId": AGENT, "turnId": ITS_TURN, "itemId": "x", "command": "ls" });
@@ -58,7 +57,7 @@ fn its_questions_are_put_to_people_and_it_hears_why_not() {
 }
 
 #[test]
-fn the_run_ends_when_it_has() {
+fn the_run_ends_after_its_sub_agent() {
     let mut stage = with_agent();
     stage.turn_completed(TURN, "completed");
     assert_eq!(status(&stage), None, "an agent is at work");
@@ -72,7 +71,7 @@ fn the_run_ends_when_it_has() {
 }
 
 #[test]
-fn a_stop_stops_it_too() {
+fn an_interrupt_stops_the_sub_agent_too() {
     let mut stage = with_agent();
     stage.give(RunInput::Interrupt);
     let interrupt = stage.last_written();
@@ -83,9 +82,9 @@ fn a_stop_stops_it_too() {
     assert_eq!(status(&stage), Some(RunStatus::Cancelled));
 }
 
-/// It lives in the program, and ends with that.
+/// A sub-agent lives in Codex's process, so it ends with it.
 #[test]
-fn one_that_does_not_heed_a_stop_ends_with_the_program() {
+fn a_sub_agent_that_ignores_a_stop_ends_with_the_program() {
     let mut stage = with_agent();
     stage.give(RunInput::Interrupt);
     stage.turn_completed(TURN, "interrupted");
@@ -94,9 +93,9 @@ fn one_that_does_not_heed_a_stop_ends_with_the_program() {
     assert!(stage.has_quit);
 }
 
-/// Codex tells of a call and of its agent's turn in no fixed order.
+/// Codex reports a call and the turn of its sub-agent in no fixed order.
 #[test]
-fn whatever_is_told_first_the_agent_speaks_within_its_call() {
+fn texts_of_a_sub_agent_belong_to_its_call_in_any_order() {
     let mut stage = in_turn();
     stage.started(spawn("c", None));
     turn(&mut stage, AGENT, "turn/started", json!({ "id": ITS_TURN, "rootTurnId": TURN }));
@@ -114,7 +113,7 @@ fn whatever_is_told_first_the_agent_speaks_within_its_call() {
 }
 
 #[test]
-fn what_a_stop_has_stopped_did_not_succeed() {
+fn a_stopped_sub_agent_does_not_succeed() {
     let rests = |stage: &mut Stage| {
         let ended = json!({ "id": ITS_TURN, "status": "interrupted" });
         turn(stage, AGENT, "turn/completed", ended);
@@ -139,7 +138,7 @@ fn what_a_stop_has_stopped_did_not_succeed() {
 }
 
 #[test]
-fn a_failure_of_its_own_is_its_calls() {
+fn a_failure_of_a_sub_agent_fails_only_its_call() {
     let mut stage = with_agent();
     let error = json!({ "message": "out of luck" });
     turn(
@@ -153,7 +152,7 @@ fn a_failure_of_its_own_is_its_calls() {
 }
 
 #[test]
-fn one_that_nobody_named_has_a_call_of_its_own_and_others_are_not_ours() {
+fn unannounced_sub_agents_get_calls_and_strangers_do_not() {
     let mut stage = in_turn();
     turn(&mut stage, "stranger", "turn/started", json!({ "id": "t", "rootTurnId": "t" }));
     turn(&mut stage, AGENT, "turn/started", json!({ "id": ITS_TURN, "rootTurnId": TURN }));

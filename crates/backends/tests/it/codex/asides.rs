@@ -1,4 +1,4 @@
-//! What comes again, what comes late, and what Codex says beside its items.
+//! Repeated and late lines of Codex, and notifications that are not about items.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn check(stage: &mut Stage, expected: Expect) {
 }
 
 #[test]
-fn an_id_that_is_given_again_is_another_items() {
+fn a_reused_item_id_names_a_new_item() {
     let mut stage = in_turn();
     for (printed, said) in [("one", "First."), ("two", "Second.")] {
         let mut done = command("call_1", "completed");
@@ -54,7 +54,7 @@ fn an_id_that_is_given_again_is_another_items() {
 }
 
 #[test]
-fn nobody_is_asked_about_what_is_over() {
+fn requests_after_an_end_or_interrupt_are_refused() {
     let method = "item/commandExecution/requestApproval";
     let mut stage = in_turn();
     stage.started(command("c", "inProgress"));
@@ -73,9 +73,9 @@ fn nobody_is_asked_about_what_is_over() {
     assert!(stage.asked.is_empty());
 }
 
-/// Silence is for what is known to be of no use, and for nothing that sounds like it.
+/// Only notifications that are known to be irrelevant are ignored, not others with a similar name.
 #[test]
-fn what_sounds_known_is_shown() {
+fn methods_that_resemble_ignored_ones_are_shown() {
     let mut stage = in_turn();
     for method in ["thread/goal/updated", "account/rateLimits/updated", "hook/started"] {
         stage.notify(method, json!({}));
@@ -87,7 +87,7 @@ fn what_sounds_known_is_shown() {
 }
 
 #[test]
-fn hooks_and_reviewers_that_stop_something_are_told() {
+fn hooks_and_reviewers_that_intervene_give_notices() {
     let mut stage = in_turn();
     let entries = json!([{ "kind": "feedback", "text": "Not on a Monday." }]);
     for status in ["completed", "failed", "blocked", "stopped"] {
@@ -111,7 +111,7 @@ fn hooks_and_reviewers_that_stop_something_are_told() {
 }
 
 #[test]
-fn the_version_is_that_of_the_codex_that_runs() {
+fn the_version_is_that_of_the_running_codex() {
     for (user_agent, expected) in [
         ("callboard/0.170.1 (Debian 12.0.0; x86_64) dumb", r#""version":"0.170.1""#),
         ("something else", r#""version":"0.166.0""#),
@@ -127,7 +127,7 @@ fn the_version_is_that_of_the_codex_that_runs() {
 }
 
 #[test]
-fn exec_tells_each_state_of_a_plan_and_what_it_stumbled_over() {
+fn exec_reports_each_state_of_a_plan_and_errors() {
     let settings = Settings { app_server: false, ..Settings::default() };
     let mut stage = Stage::new(backend(Arc::new(settings), &Launch::default()));
     stage.start("go");

@@ -1,5 +1,5 @@
-//! Codex as it never was: lines lost, doubled, swapped, cut and changed, and people who do anything at
-//! any time. Nothing panics, and what is told makes sense (see `stage.rs`).
+//! Fuzz tests: recordings with lines lost, doubled, swapped, cut and changed, and people who act at
+//! any time. Nothing panics, and the stage checks every event (see `stage.rs`).
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::recording::{Line, Recording, Replay, recordings};
 use super::stage::Stage;
 
-/// Those of handy size, and one with all that was never recorded.
+/// The recordings except the largest, and one with messages that were never recorded.
 static RECORDINGS: LazyLock<Vec<Recording>> = LazyLock::new(|| {
     let mut recordings = recordings();
     recordings.retain(|it| it.name != "app-bigout");
@@ -22,7 +22,7 @@ static RECORDINGS: LazyLock<Vec<Recording>> = LazyLock::new(|| {
     let ids = (&started["params"]["threadId"], &started["params"]["turn"]["id"]);
     let lines: Vec<Line> = never_recorded(ids.0, ids.1).into_iter().map(Line::Said).collect();
     made_up.lines.splice(start + 1..=start, lines);
-    // Often enough to be chosen.
+    // Repeated, so that it is chosen often enough.
     recordings.extend(std::iter::repeat_n(made_up, 20));
     recordings
 });
@@ -62,7 +62,7 @@ enum Change {
     Double(usize),
     Swap(usize, usize),
     Cut(usize, usize),
-    /// Puts the value at the n-th place of the line's JSON.
+    /// Replaces the n-th value of the line's JSON.
     Put(usize, usize, Value),
     Do(usize, Deed),
 }
@@ -149,7 +149,7 @@ enum Act {
     Do(Deed),
 }
 
-/// The recording with the changes made to it.
+/// Returns the recording with the changes applied to it.
 fn changed(recording: &Recording, changes: &[Change]) -> Vec<Act> {
     let mut acts: Vec<Act> = recording.lines.iter().cloned().map(Act::Line).collect();
     for change in changes {
@@ -203,7 +203,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 800, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn nothing_breaks_what_is_told(
+    fn changed_recordings_give_well_formed_runs(
         which in any::<usize>(),
         changes in prop::collection::vec(change(), 0..12),
     ) {
@@ -211,7 +211,7 @@ proptest! {
         let mut replay = Replay::new(recording);
         let mut is_over = false;
         for (n, act) in changed(recording, &changes).iter().enumerate() {
-            // Nothing comes after the exit.
+            // No input follows the exit.
             if is_over {
                 break;
             }

@@ -1,4 +1,4 @@
-//! What is true of every recording, wherever it is cut, stopped or interrupted.
+//! Laws that hold for every recording, also if it is cut or interrupted at any line.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ fn died() -> ProgramInput {
     ProgramInput::Exited(Exit { code: Some(137), stderr: "killed".to_owned() })
 }
 
-/// What Codex finally said, of the thread that the recording begins with: texts and thoughts, and the
-/// outputs of commands.
+/// Returns the finished texts and thinking blocks, and the outputs of commands, of the recording's
+/// first thread and of its agents.
 fn final_words(recording: &Recording) -> (Vec<String>, Vec<String>) {
     let (mut said, mut outputs) = (Vec::new(), Vec::new());
     let mut thread = Value::Null;
@@ -52,15 +52,15 @@ fn final_words(recording: &Recording) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn the_last_word_is_what_codex_finally_said() {
+fn texts_and_outputs_equal_the_finished_items() {
     for recording in recordings() {
         let (said, outputs) = final_words(&recording);
         let stage = recording.replay().stage;
         assert_eq!(stage.said, said, "{}", recording.name);
-        assert_eq!(stage.mended, Vec::<String>::new(), "{}", recording.name);
+        assert_eq!(stage.corrected, Vec::<String>::new(), "{}", recording.name);
         let printed = stage.ended.iter().flat_map(|it| it.calls()).filter(|it| it.name == "shell");
         let printed: Vec<u64> = printed.map(|it| it.stdout.bytes()).collect();
-        // A command that was interrupted ends after its run.
+        // An interrupted command ends after its run.
         let is_interrupted = recording.name.starts_with("app-sleep");
         let lengths: Vec<u64> = outputs.iter().map(|it| it.len() as u64).collect();
         assert!(is_interrupted || printed == lengths, "{}: {printed:?}", recording.name);
@@ -68,7 +68,7 @@ fn the_last_word_is_what_codex_finally_said() {
 }
 
 #[test]
-fn every_run_ends_once_and_nothing_is_unknown() {
+fn every_run_ends_and_every_line_is_recognized() {
     for recording in recordings() {
         let stage = recording.replay().stage;
         assert!(!stage.is_running() && !stage.ended.is_empty(), "{}", recording.name);
@@ -77,12 +77,12 @@ fn every_run_ends_once_and_nothing_is_unknown() {
     }
 }
 
-/// Other versions leave a kind of line out. What ends a run by itself must not hang on it.
+/// Other versions leave some kind of line out. A run that ends by itself must not depend on it.
 #[test]
-fn a_run_ends_without_its_program_whatever_line_is_left_out() {
+fn a_run_ends_without_any_one_kind_of_line() {
     let mut n_ended = 0;
     for recording in recordings().iter().filter(|it| !it.is_exec) {
-        // Where the program was ended in the middle, nothing else would have ended the run.
+        // If the program was killed in the middle, nothing but its exit ends the run.
         if replayed_without(recording, "exit").stage.is_running() {
             continue;
         }
@@ -110,7 +110,7 @@ fn replayed_without(recording: &Recording, left_out: &str) -> Replay {
     replay
 }
 
-/// Of a notification.
+/// Returns the method if the line is a notification.
 fn method_of(line: &Line) -> Option<String> {
     let Line::Said(line) = line else { return None };
     let message: Value = serde_json::from_str(line).unwrap();
@@ -118,7 +118,8 @@ fn method_of(line: &Line) -> Option<String> {
     method.map(str::to_owned)
 }
 
-/// All but deltas, of which twice is more, and responses, of which there is one.
+/// Checks whether a repetition of the line must change nothing. Repeated deltas add text, and a
+/// response comes once.
 fn may_come_twice(line: &Line) -> bool {
     let Line::Said(line) = line else { return false };
     let message: Value = serde_json::from_str(line).unwrap();
@@ -129,7 +130,7 @@ fn may_come_twice(line: &Line) -> bool {
 }
 
 #[test]
-fn what_comes_twice_is_told_once() {
+fn repeated_lines_change_nothing() {
     for recording in recordings() {
         let mut replay = Replay::new(&recording);
         for line in &recording.lines {
@@ -145,7 +146,7 @@ fn what_comes_twice_is_told_once() {
 }
 
 #[test]
-fn questions_are_answered_in_the_words_that_codex_took() {
+fn responses_to_requests_equal_the_recorded_ones() {
     let answers: Vec<(Value, Value)> =
         recordings().iter().flat_map(|it| it.replay().answers).collect();
     assert_eq!(answers.len(), 8);
@@ -155,7 +156,7 @@ fn questions_are_answered_in_the_words_that_codex_took() {
 }
 
 #[test]
-fn cut_anywhere_the_run_fails_and_nothing_stays_open() {
+fn an_exit_at_any_line_ends_the_run() {
     for recording in recordings() {
         for cut in 0..recording.lines.len() {
             let mut replay = Replay::new(&recording);
@@ -174,7 +175,7 @@ fn cut_anywhere_the_run_fails_and_nothing_stays_open() {
 }
 
 #[test]
-fn interrupted_anywhere_the_run_is_cancelled_when_the_program_ends_it() {
+fn an_interrupt_at_any_line_ends_the_run_cancelled() {
     for recording in recordings().iter().filter(|it| !it.is_exec) {
         for cut in 0..recording.lines.len() {
             let mut replay = Replay::new(recording);
@@ -184,7 +185,7 @@ fn interrupted_anywhere_the_run_is_cancelled_when_the_program_ends_it() {
             }
             let n_ended = replay.stage.endings.len();
             replay.stage.give(RunInput::Interrupt);
-            // What Codex says anyway, until the run is over.
+            // The recorded lines follow until the run has ended.
             for line in &recording.lines[cut..] {
                 if replay.stage.endings.len() == n_ended {
                     replay.step(line);
@@ -197,7 +198,7 @@ fn interrupted_anywhere_the_run_is_cancelled_when_the_program_ends_it() {
 }
 
 #[test]
-fn interrupted_anywhere_the_run_is_cancelled_when_the_program_does_not_answer() {
+fn an_unanswered_interrupt_ends_the_run_cancelled() {
     for recording in recordings() {
         for cut in 0..recording.lines.len() {
             let mut replay = Replay::new(&recording);

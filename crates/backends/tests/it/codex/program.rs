@@ -1,4 +1,4 @@
-//! What is started, and what a thread is opened with.
+//! Command lines of Codex, and the parameters of a new thread.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn settings(permission_mode: &str) -> Settings {
 }
 
 #[test]
-fn the_app_server_is_told_by_its_thread() {
+fn the_app_server_gets_its_settings_with_the_thread() {
     let settings = settings("ask");
     let program = program(&settings, &launch());
     assert_eq!(program.command, ["codex", "app-server", "-c", "a=1"]);
@@ -55,7 +55,7 @@ fn the_app_server_is_told_by_its_thread() {
 }
 
 #[test]
-fn exec_is_told_by_its_arguments_and_no_secret_is_among_them() {
+fn exec_gets_its_settings_as_arguments_but_no_secret() {
     let settings = Settings { app_server: false, ..settings("auto") };
     let resume = ResumeId::parse("0199e09f-40e5-7493-a575-de63127bb063");
     let program = program(&settings, &Launch { resume, ..launch() });
@@ -89,7 +89,7 @@ fn exec_is_told_by_its_arguments_and_no_secret_is_among_them() {
 }
 
 #[test]
-fn a_mode_is_a_policy_and_a_sandbox() {
+fn a_permission_mode_sets_the_policy_and_the_sandbox() {
     for (mode, expected) in [
         ("ask", ["on-request", "workspace-write"]),
         ("untrusted", ["untrusted", "workspace-write"]),

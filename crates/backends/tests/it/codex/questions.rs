@@ -1,4 +1,4 @@
-//! Questions of Codex, and what it is answered.
+//! Approvals and questions of Codex, and the responses to them.
 
 use backends::{RunInput, Verdict};
 use expect_test::{Expect, expect};
@@ -22,7 +22,7 @@ fn check(mut stage: Stage, expected: Expect) {
 }
 
 #[test]
-fn a_refusal_with_a_reason_tells_the_model_why() {
+fn a_denial_with_a_reason_tells_the_model_why() {
     let mut stage = in_turn();
     stage.started(command("c", "inProgress"));
     stage.ask(0, "item/commandExecution/requestApproval", json!({ "itemId": "c" }));
@@ -44,7 +44,7 @@ fn a_refusal_with_a_reason_tells_the_model_why() {
 }
 
 #[test]
-fn nobody_decided() {
+fn an_approval_timeout_denies_the_call() {
     let mut stage = in_turn();
     stage.started(command("c", "inProgress"));
     stage.ask(0, "item/commandExecution/requestApproval", json!({ "itemId": "c" }));
@@ -56,7 +56,7 @@ fn nobody_decided() {
 }
 
 #[test]
-fn a_question_that_codex_takes_back() {
+fn requests_that_codex_resolves_are_withdrawn() {
     let mut stage = in_turn();
     stage.started(command("c", "inProgress"));
     stage.ask(0, "item/commandExecution/requestApproval", json!({ "itemId": "c" }));
@@ -83,7 +83,7 @@ fn a_question_that_codex_takes_back() {
 }
 
 #[test]
-fn a_call_that_ends_is_asked_about_no_longer() {
+fn the_end_of_a_call_withdraws_its_approval() {
     let mut stage = in_turn();
     stage.started(command("c", "inProgress"));
     stage.ask(0, "item/commandExecution/requestApproval", json!({ "itemId": "c" }));
@@ -92,11 +92,11 @@ fn a_call_that_ends_is_asked_about_no_longer() {
 }
 
 #[test]
-fn a_second_question_about_a_call_is_a_call_of_its_own() {
+fn a_second_request_about_a_call_gets_its_own_call() {
     let mut stage = in_turn();
     stage.started(command("c", "inProgress"));
     stage.ask(0, "item/commandExecution/requestApproval", json!({ "itemId": "c" }));
-    // The same again is the same.
+    // A repeated request is ignored.
     stage.ask(0, "item/commandExecution/requestApproval", json!({ "itemId": "c" }));
     let host = json!({ "host": "example.org" });
     let params = json!({ "itemId": "c", "command": "curl", "networkApprovalContext": host });
@@ -183,7 +183,7 @@ fn permissions_are_granted_for_the_turn_or_the_session() {
 }
 
 #[test]
-fn a_tool_of_a_server_is_the_one_with_these_arguments() {
+fn an_mcp_request_belongs_to_the_call_with_its_arguments() {
     let mut stage = in_turn();
     for (id, n) in [("a", 1), ("b", 2)] {
         stage.started(json!({
@@ -201,9 +201,9 @@ fn a_tool_of_a_server_is_the_one_with_these_arguments() {
     assert_eq!(stage.last_written(), json!({ "id": 0, "result": result }));
 }
 
-/// Codex tells of a patch and of a server's tool before it asks about them.
+/// Codex reports a patch or an MCP call before it requests an approval.
 #[test]
-fn a_call_that_waits_does_not_run_whenever_it_is_asked_about() {
+fn a_call_does_not_run_while_it_awaits_approval() {
     let patch = json!({ "type": "fileChange", "id": "i", "changes": [] });
     let tool = json!({ "type": "mcpToolCall", "id": "i", "server": "s", "tool": "t" });
     let meta = json!({ "codex_approval_kind": "mcp_tool_call", "tool_params": {} });
@@ -225,7 +225,7 @@ fn a_call_that_waits_does_not_run_whenever_it_is_asked_about() {
 }
 
 #[test]
-fn a_request_that_nobody_can_answer_is_refused_and_shown() {
+fn unsupported_requests_are_refused_and_shown() {
     let mut stage = in_turn();
     let call = json!({ "callId": "d", "tool": "x" });
     let foreign = json!({ "threadId": "thread-2", "itemId": "c" });
@@ -240,14 +240,14 @@ fn a_request_that_nobody_can_answer_is_refused_and_shown() {
         assert!(stage.told().contains("unrecognized"));
     }
     assert!(stage.asked.is_empty());
-    // Also where no run could show it.
+    // The same holds between runs, where nothing can be shown.
     stage.turn_completed(TURN, "completed");
     stage.ask(8, "attestation/generate", json!({}));
     assert_eq!(stage.last_written()["id"], 8);
 }
 
 #[test]
-fn an_interrupt_answers_what_is_asked() {
+fn an_interrupt_cancels_open_requests() {
     let mut stage = in_turn();
     stage.started(command("c", "inProgress"));
     stage.ask(0, "item/commandExecution/requestApproval", json!({ "itemId": "c" }));

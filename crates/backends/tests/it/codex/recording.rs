@@ -1,5 +1,5 @@
-//! Recordings: what Codex said (`<`), what the recorder said to it (`>`), in the order of time, and how
-//! it ended (`!`). To replay one is to do what the recorder did, by the inputs of our driver.
+//! Recordings of Codex: its lines (`<`) and the recorder's (`>`) in their order, and the exit
+//! (`!`). A replay does the same as the recorder with the inputs of our driver.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ impl Recording {
         let text = std::fs::read_to_string(path).unwrap();
         let lines = text.lines().map(|line| match line.split_at(2) {
             ("< ", said) => Line::Said(said.to_owned()),
-            // The recorder also tried what is no JSON.
+            // The recorder also sent lines that are not JSON.
             ("> ", wrote) => Line::Wrote(serde_json::from_str(wrote).unwrap_or_default()),
             ("! ", ended) => Line::Ended(exit(ended)),
             _ => panic!("not a line of a recording: {line}"),
@@ -55,7 +55,7 @@ impl Recording {
     }
 
     pub(crate) fn stage(&self) -> Stage {
-        // As the recorder did.
+        // The recorder used this mode.
         let permission_mode = "on-request".to_owned();
         let settings =
             Settings { permission_mode, app_server: !self.is_exec, ..Settings::default() };
@@ -74,7 +74,7 @@ impl Recording {
         }
     }
 
-    /// What the recorder asked first.
+    /// Returns the recorder's first prompt.
     fn prompt(&self) -> String {
         let turn = self.wrote("turn/start").next();
         let prompt = turn.map(|it| it["params"]["input"][0]["text"].as_str().unwrap().to_owned());
@@ -88,7 +88,7 @@ impl Recording {
         })
     }
 
-    /// The whole of it.
+    /// Replays the whole recording.
     pub(crate) fn replay(&self) -> Replay {
         let mut replay = Replay::new(self);
         self.lines.iter().for_each(|it| replay.step(it));
@@ -104,17 +104,17 @@ fn exit(text: &str) -> Exit {
     }
 }
 
-/// A replay on its way.
+/// A replay in progress.
 pub(crate) struct Replay {
     pub(crate) stage: Stage,
-    /// The recorder's numbers of requests, and ours.
+    /// Our request ids by the recorder's.
     ids: HashMap<u64, u64>,
-    /// Requests of ours that the recorder has not made yet.
+    /// Our requests that have no counterpart in the recording yet.
     requests: Vec<(String, u64)>,
     has_started_turn: bool,
     is_stopping: bool,
     thread: Value,
-    /// Ours to Codex's questions, and the recorder's.
+    /// Our responses to Codex's requests, each with the recorder's.
     pub(crate) answers: Vec<(Value, Value)>,
 }
 
@@ -145,7 +145,8 @@ impl Replay {
         }
     }
 
-    /// Responses bear our numbers; those to what only the recorder asked are not for us.
+    /// Returns a recorded line with our request id. Responses to requests that only the recorder
+    /// sent are left out.
     fn renumbered(&mut self, said: &str) -> Option<String> {
         let mut message: Value = serde_json::from_str(said).unwrap_or_default();
         if message.get("method").is_some() || message.get("id").is_none() {
@@ -166,7 +167,7 @@ impl Replay {
         let method = message["method"].as_str();
         match method.filter(|_| !is_foreign) {
             Some("turn/start") if self.has_started_turn => {
-                // Nobody says more to a run that is being stopped.
+                // No message is sent to a run that is being stopped.
                 if self.is_stopping && self.stage.is_running() {
                     self.stage.wake();
                 }
@@ -196,7 +197,7 @@ impl Replay {
         }
     }
 
-    /// The recorder answered a question, and so do we.
+    /// Answers a request of Codex as the recorder did.
     fn answered(&mut self, message: &Value) {
         let result = &message["result"];
         let word = result["decision"].as_str().or(result["action"].as_str()).unwrap();

@@ -1,5 +1,4 @@
-//! A driver without a process: carries out what the backend wants, keeps the log, and sees to it that
-//! what it is told makes sense.
+//! A driver without a process: carries out effects, keeps the log, and checks every event.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +11,7 @@ use transcript::{
 
 use crate::log::Log;
 
-/// No answer to one input may be longer.
+/// Maximum number of effects of one input.
 const MAX_EFFECTS: usize = 60;
 
 pub(crate) struct Stage {
@@ -22,23 +21,23 @@ pub(crate) struct Stage {
     run: Option<OpenRun>,
     pub(crate) ended: Vec<RunMessage>,
     pub(crate) endings: Vec<Ending>,
-    /// Lines for the program that were not looked at yet.
+    /// Lines to the program that were not read yet.
     pub(crate) written: Vec<String>,
-    /// Calls that the program asks about.
+    /// Calls that wait for an approval.
     pub(crate) asked: Vec<CallId>,
-    /// Texts and thoughts that the backend closed, those that count.
+    /// Finished texts and thinking blocks, without discarded ones.
     pub(crate) said: Vec<String>,
-    /// Of those, the ones that had streamed otherwise.
-    pub(crate) mended: Vec<String>,
+    /// Finished texts and thinking blocks that differ from their deltas.
+    pub(crate) corrected: Vec<String>,
     pub(crate) wake_at: Option<Millis>,
     pub(crate) has_quit: bool,
     pub(crate) is_outdated: bool,
-    /// Messages that wait for the program to take them.
+    /// Steering messages that the program has neither seen nor refused.
     steering: HashSet<MessageId>,
     steered: HashSet<MessageId>,
-    /// All that happened, for reading.
+    /// Effects as text, one line each.
     pub(crate) story: String,
-    /// As the server would have written it.
+    /// The log as the server would have written it.
     pub(crate) session: Log,
 }
 
@@ -48,14 +47,14 @@ struct OpenRun {
     open: Open,
 }
 
-/// What of a run is open, as told by its events alone.
+/// Open parts of a run, derived from its events alone.
 #[derive(Default)]
 struct Open {
     last_id: u32,
-    /// By the call within which somebody speaks: how many there were, and the one that is open.
+    /// Number of steps and the open step, by the call that they belong to.
     steps: HashMap<Option<CallId>, (u32, Option<u32>)>,
     parts: HashMap<String, String>,
-    /// With the length of the output.
+    /// Open calls: whether the arguments are finished, and the length of the output.
     calls: HashMap<CallId, (bool, u64)>,
 }
 
@@ -71,7 +70,7 @@ impl Stage {
             written: Vec::new(),
             asked: Vec::new(),
             said: Vec::new(),
-            mended: Vec::new(),
+            corrected: Vec::new(),
             wake_at: None,
             has_quit: false,
             is_outdated: false,
@@ -88,7 +87,7 @@ impl Stage {
         self.run.is_some()
     }
 
-    /// A call of the open run.
+    /// Returns a call of the open run.
     pub(crate) fn call(&self, id: &str) -> &Call {
         self.run
             .as_ref()
@@ -108,7 +107,7 @@ impl Stage {
 
     pub(crate) fn steer(&mut self, id: &str, text: &str) {
         let message_id = MessageId::new(id);
-        // Nobody steers the same message twice.
+        // A message is steered once.
         if !self.steered.insert(message_id.clone()) {
             return;
         }
@@ -118,7 +117,7 @@ impl Stage {
         self.give(RunInput::Steer { message_id, message });
     }
 
-    /// Decides about the call that was asked about first.
+    /// Decides the oldest open approval.
     pub(crate) fn decide(&mut self, verdict: Verdict) {
         if self.asked.is_empty() {
             return;
@@ -142,7 +141,7 @@ impl Stage {
         self.give(ProgramInput::Line(line.to_owned()));
     }
 
-    /// The moment comes that was asked for.
+    /// Advances the clock to the time at which the backend wants to be woken, and wakes it.
     pub(crate) fn wake(&mut self) {
         if let Some(at) = self.wake_at.take() {
             self.now = self.now.max(at);
@@ -218,7 +217,7 @@ impl Stage {
 
     fn emit(&mut self, event: Event) {
         let run = self.run.as_mut().expect("events are a run's");
-        self.mended.extend(run.open.apply(&run.answer.id, &event));
+        self.corrected.extend(run.open.apply(&run.answer.id, &event));
         match &event {
             Event::TextDone { text, discarded: false, .. }
             | Event::ThinkingDone { text, discarded: false, .. } => self.said.push(text.clone()),
@@ -260,7 +259,7 @@ impl Stage {
         self.record(Event::RunStart { agent, model: None, trigger, exchange_id: None });
     }
 
-    /// As the driver closes what is open.
+    /// Ends the run and closes its open parts, as the driver does.
     fn end(&mut self, ending: Ending) {
         assert_eq!(ending.error.is_some(), ending.status == RunStatus::Failed);
         let run = self.run.as_ref().expect("only a run ends");
@@ -310,7 +309,7 @@ impl Stage {
 }
 
 impl Open {
-    /// Gives the text that ends otherwise than it streamed.
+    /// Checks and applies an event. Returns a finished text that differs from its deltas.
     fn apply(&mut self, run: &ResponseId, event: &Event) -> Option<String> {
         match event {
             Event::StepStart { index, parent_call_id } => {
@@ -337,8 +336,8 @@ impl Open {
             | Event::ThinkingDone { part_id, text, discarded, .. } => {
                 let streamed = self.parts.remove(part_id.as_str()).expect("it is open");
                 assert!(!discarded || streamed == *text, "what is dropped is what came");
-                let is_mended = !streamed.is_empty() && streamed != *text;
-                return is_mended.then(|| text.clone());
+                let is_corrected = !streamed.is_empty() && streamed != *text;
+                return is_corrected.then(|| text.clone());
             }
             Event::ToolCallStart { call_id, parent_call_id, .. } => {
                 assert!(self.is_in_step(parent_call_id.as_ref()), "calls belong to a step");
@@ -380,7 +379,7 @@ impl Open {
     }
 }
 
-/// Long texts are cut and their lengths told, and what is empty or random is left out.
+/// Returns the value without nulls, and with long texts replaced by their beginnings and lengths.
 fn short(value: Value) -> Value {
     match value {
         Value::String(text) if text.chars().count() > 70 => {

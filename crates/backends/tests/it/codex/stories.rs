@@ -1,4 +1,4 @@
-//! What Codex can do and no recording shows, one story each.
+//! Scenarios of Codex of which there is no recording, one per test.
 
 use std::sync::Arc;
 
@@ -17,24 +17,24 @@ fn check(stage: &mut Stage, expected: Expect) {
 }
 
 #[test]
-fn what_completes_is_authoritative() {
+fn the_completed_item_is_authoritative() {
     let mut stage = in_turn();
     stage.started(json!({ "type": "agentMessage", "id": "m", "text": "" }));
     stage.notify("item/agentMessage/delta", json!({ "itemId": "m", "delta": "Helo" }));
     stage.completed(json!({ "type": "agentMessage", "id": "m", "text": "Hello" }));
-    // What comes twice is told once.
+    // A repeated item changes nothing.
     stage.completed(json!({ "type": "agentMessage", "id": "m", "text": "Hello" }));
     stage.notify("item/agentMessage/delta", json!({ "itemId": "m", "delta": "late" }));
-    // Thoughts without a word are nothing.
+    // Empty reasoning is left out.
     stage.started(json!({ "type": "reasoning", "id": "r" }));
     stage.completed(json!({ "type": "reasoning", "id": "r", "summary": [], "content": [] }));
-    // Sections are divided.
+    // Sections are separated by an empty line.
     for (index, delta) in [(0, "One"), (0, " and"), (1, "Two")] {
         let params = json!({ "itemId": "s", "summaryIndex": index, "delta": delta });
         stage.notify("item/reasoning/summaryTextDelta", params);
     }
     stage.completed(json!({ "type": "reasoning", "id": "s", "summary": ["One and", "Two"] }));
-    assert_eq!(stage.mended, ["Hello"]);
+    assert_eq!(stage.corrected, ["Hello"]);
     check(
         &mut stage,
         expect![[r#"
@@ -99,7 +99,7 @@ fn tools_of_all_kinds() {
 }
 
 #[test]
-fn what_is_unknown_is_shown() {
+fn unknown_lines_are_shown() {
     let mut stage = in_turn();
     stage.line("not json");
     stage.line("");
@@ -114,7 +114,7 @@ fn what_is_unknown_is_shown() {
 }
 
 #[test]
-fn what_is_of_another_thread_or_turn_is_not_ours() {
+fn items_of_other_threads_and_turns_are_ignored() {
     let mut stage = in_turn();
     for params in [json!({ "threadId": "thread-2" }), json!({ "turnId": "turn-0" })] {
         let mut params = params;
@@ -124,7 +124,7 @@ fn what_is_of_another_thread_or_turn_is_not_ours() {
         stage.notify("turn/completed", params);
     }
     assert_eq!(stage.told(), "");
-    // Between runs nothing is told, and what was open has ended with its run.
+    // Between runs nothing is logged, and open items have ended with their run.
     stage.started(command("c", "inProgress"));
     stage.turn_completed(TURN, "completed");
     stage.told();
@@ -138,7 +138,7 @@ fn what_is_of_another_thread_or_turn_is_not_ours() {
 }
 
 #[test]
-fn the_end_may_come_before_the_response() {
+fn a_turn_may_end_before_its_response_arrives() {
     let mut stage = stage(&Launch::default());
     stage.start("go");
     stage.respond("initialize", json!({}));
@@ -146,7 +146,7 @@ fn the_end_may_come_before_the_response() {
     stage.turn_completed(TURN, "completed");
     assert_eq!(stage.endings[0].status, RunStatus::Completed);
     stage.respond("turn/start", json!({ "turn": { "id": TURN } }));
-    // The late response names nothing of the next run.
+    // The late response does not name the turn of the next run.
     stage.start("again");
     stage.turn_completed(TURN, "completed");
     assert!(stage.is_running());
@@ -155,7 +155,7 @@ fn the_end_may_come_before_the_response() {
 }
 
 #[test]
-fn an_end_that_gets_lost_is_guessed_from_idleness() {
+fn a_lost_turn_end_is_inferred_from_an_idle_thread() {
     let idle = json!({ "status": { "type": "idle" } });
     let mut lost = in_turn();
     lost.notify("thread/status/changed", idle.clone());
@@ -177,7 +177,7 @@ fn an_end_that_gets_lost_is_guessed_from_idleness() {
 }
 
 #[test]
-fn a_turn_that_codex_begins_is_a_run() {
+fn a_turn_that_codex_starts_is_a_run() {
     let mut stage = in_turn();
     stage.turn_completed(TURN, "completed");
     stage.told();
@@ -202,12 +202,12 @@ fn a_turn_that_codex_begins_is_a_run() {
 }
 
 #[test]
-fn an_interrupt_before_there_is_a_turn() {
+fn an_interrupt_before_the_turn_cancels_the_run() {
     let mut early = stage(&Launch::default());
     early.start("go");
     early.give(RunInput::Interrupt);
     assert_eq!(early.endings[0].status, RunStatus::Cancelled);
-    // The handshake goes on; what it opened is told by the next run.
+    // The handshake continues, and the next run uses the thread.
     early.respond("initialize", json!({}));
     early.start("again");
     early.respond("thread/start", json!({ "thread": { "id": THREAD } }));
@@ -223,7 +223,7 @@ fn an_interrupt_before_there_is_a_turn() {
 }
 
 #[test]
-fn a_codex_that_does_not_stop_is_ended() {
+fn a_codex_that_ignores_interrupts_is_ended() {
     let mut stage = in_turn();
     stage.give(RunInput::Interrupt);
     stage.give(RunInput::Interrupt);
@@ -237,7 +237,7 @@ fn a_codex_that_does_not_stop_is_ended() {
 }
 
 #[test]
-fn messages_are_steered_seen_refused_and_left_over() {
+fn steered_messages_are_seen_refused_or_left_over() {
     let mut stage = in_turn();
     stage.steer("m1", "also this");
     stage.respond("turn/steer", json!({ "turnId": TURN }));
@@ -265,7 +265,7 @@ fn messages_are_steered_seen_refused_and_left_over() {
 }
 
 #[test]
-fn a_conversation_that_is_gone_begins_anew() {
+fn a_lost_conversation_is_replaced_by_a_new_thread() {
     let resume = ResumeId::parse(EARLIER);
     let mut stage = stage(&Launch { resume, ..Launch::default() });
     stage.start("go");
@@ -284,9 +284,9 @@ fn a_conversation_that_is_gone_begins_anew() {
     );
 }
 
-/// In a terminal, or on another Callboard: it is not gone, and nobody wants another one instead.
+/// A thread that is open in a terminal or another Callboard still exists: do not start another.
 #[test]
-fn a_conversation_that_is_open_elsewhere_is_asked_for_again_by_the_next_run() {
+fn the_next_run_retries_a_thread_that_was_open_elsewhere() {
     let resume = ResumeId::parse(EARLIER);
     let mut stage = stage(&Launch { resume, ..Launch::default() });
     stage.start("go");
@@ -313,7 +313,7 @@ fn a_conversation_that_is_open_elsewhere_is_asked_for_again_by_the_next_run() {
 }
 
 #[test]
-fn a_conversation_speaks_before_its_opening_is_answered() {
+fn notices_may_come_before_the_response_with_the_thread() {
     let mut stage = stage(&Launch::default());
     stage.start("go");
     stage.respond("initialize", json!({}));
@@ -334,9 +334,9 @@ fn a_conversation_speaks_before_its_opening_is_answered() {
     assert_eq!(stage.told(), "");
 }
 
-/// Of `codex exec`, which gives up with a word and may not live to say that its turn has failed.
+/// `codex exec` writes an error, and may exit before it reports that the turn has failed.
 #[test]
-fn what_went_wrong_is_told_also_if_the_process_dies_of_it() {
+fn exec_reports_an_error_that_ends_its_process() {
     let settings = Settings { app_server: false, ..Settings::default() };
     let end = |lines: &[Value]| {
         let mut stage = Stage::new(backend(Arc::new(settings.clone()), &Launch::default()));
@@ -356,7 +356,7 @@ fn what_went_wrong_is_told_also_if_the_process_dies_of_it() {
 }
 
 #[test]
-fn exec_loses_no_line_to_half_a_letter() {
+fn exec_reads_a_line_with_an_unpaired_surrogate() {
     let settings = Settings { app_server: false, ..Settings::default() };
     let mut stage = Stage::new(backend(Arc::new(settings), &Launch::default()));
     stage.start("go");
@@ -375,7 +375,7 @@ fn exec_loses_no_line_to_half_a_letter() {
 }
 
 #[test]
-fn exec_has_a_word_of_its_own_for_agents() {
+fn exec_names_calls_of_agents_differently() {
     let settings = Settings { app_server: false, ..Settings::default() };
     let mut stage = Stage::new(backend(Arc::new(settings), &Launch::default()));
     stage.start("go");
@@ -391,13 +391,13 @@ fn exec_has_a_word_of_its_own_for_agents() {
 }
 
 #[test]
-fn a_codex_that_refuses_to_begin() {
+fn refused_requests_fail_the_run_or_flag_an_old_codex() {
     let mut old = stage(&Launch::default());
     old.start("go");
     old.refuse("initialize", "too old");
     assert!(old.has_quit && !old.is_running());
 
-    // What it does not know at all is of another time.
+    // A Codex that does not know the method is outdated.
     let mut ancient = stage(&Launch::default());
     ancient.start("go");
     ancient.respond("initialize", json!({}));
@@ -405,7 +405,7 @@ fn a_codex_that_refuses_to_begin() {
         .refuse("thread/start", "Invalid request: unknown variant `thread/start`, expected one of");
     assert!(ancient.is_outdated && ancient.endings.is_empty());
 
-    // What was stopped meanwhile is not begun with another.
+    // A run that was stopped in the meantime is not retried with another protocol.
     let mut stopped = stage(&Launch::default());
     stopped.start("go");
     stopped.respond("initialize", json!({}));
@@ -419,7 +419,7 @@ fn a_codex_that_refuses_to_begin() {
     picky.respond("initialize", json!({}));
     picky.refuse("thread/start", "unknown variant `sometimes`");
     assert_eq!(picky.endings[0].status, RunStatus::Failed);
-    // The next run tries again.
+    // The next run retries.
     picky.start("again");
     picky.respond("thread/start", json!({ "thread": {} }));
     picky.start("and again");
@@ -429,7 +429,7 @@ fn a_codex_that_refuses_to_begin() {
 }
 
 #[test]
-fn servers_and_models_that_fail_are_told() {
+fn failed_servers_and_rerouted_models_give_notices() {
     let mut stage = in_turn();
     let status = |status: &str| json!({ "name": "db", "status": status, "error": "no such file" });
     stage.notify("mcpServer/startupStatus/updated", status("starting"));

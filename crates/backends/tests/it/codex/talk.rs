@@ -1,4 +1,4 @@
-//! A Codex made by hand: a thread is open and a turn is going on, and the test says the rest.
+//! Helpers for tests that write Codex's lines themselves, in an open thread and turn.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::stage::Stage;
 
-/// A conversation of an earlier process.
+/// Thread id of an earlier process.
 pub(crate) const EARLIER: &str = "0199e09f-40e5-7493-a575-de63127bb063";
 pub(crate) const THREAD: &str = "thread-1";
 pub(crate) const TURN: &str = "turn-1";
@@ -17,7 +17,7 @@ pub(crate) fn stage(launch: &Launch) -> Stage {
     Stage::new(backend(Arc::new(Settings::default()), launch))
 }
 
-/// A run whose turn has begun.
+/// Returns a stage with an open run whose turn has started.
 pub(crate) fn in_turn() -> Stage {
     let mut stage = stage(&Launch::default());
     stage.start("go");
@@ -29,7 +29,7 @@ pub(crate) fn in_turn() -> Stage {
 }
 
 impl Stage {
-    /// Answers our last request of that name.
+    /// Answers our last request of this method.
     pub(crate) fn respond(&mut self, method: &str, result: Value) {
         let id = self.request(method)["id"].clone();
         self.line(&json!({ "id": id, "result": result }).to_string());
@@ -41,24 +41,24 @@ impl Stage {
         self.line(&json!({ "id": id, "error": error }).to_string());
     }
 
-    /// Our last request of that name.
+    /// Returns our last request of this method.
     pub(crate) fn request(&self, method: &str) -> Value {
         let lines = self.written.iter().rev();
         let mut messages = lines.map(|it| serde_json::from_str::<Value>(it).unwrap());
         messages.find(|it| it["method"] == method).expect("it was asked")
     }
 
-    /// The last that we wrote.
+    /// Returns the last line that we wrote.
     pub(crate) fn last_written(&self) -> Value {
         serde_json::from_str(self.written.last().unwrap()).unwrap()
     }
 
-    /// A notification of this turn.
+    /// Sends a notification, which is one of the current turn unless it names another one.
     pub(crate) fn notify(&mut self, method: &str, params: Value) {
         self.line(&notification(method, params));
     }
 
-    /// A request of this turn.
+    /// Sends a request of Codex, which is one of the current turn unless it names another one.
     pub(crate) fn ask(&mut self, id: u64, method: &str, params: Value) {
         self.line(&json!({ "id": id, "method": method, "params": of_turn(params) }).to_string());
     }
@@ -76,13 +76,13 @@ impl Stage {
         self.notify("turn/completed", json!({ "turn": turn }));
     }
 
-    /// The words of what happened since it was last looked at.
+    /// Returns the effects since the last call of this function, as text.
     pub(crate) fn told(&mut self) -> String {
         std::mem::take(&mut self.story)
     }
 }
 
-/// Of this turn, unless it says otherwise.
+/// Returns a notification, which is one of the current turn unless it names another one.
 pub(crate) fn notification(method: &str, params: Value) -> String {
     json!({ "method": method, "params": of_turn(params) }).to_string()
 }

@@ -1,4 +1,4 @@
-//! What other versions say, leave out or say in another order.
+//! Lines that other versions of Codex add, leave out or send in another order.
 
 use backends::{Launch, RunInput, Verdict};
 use expect_test::{Expect, expect};
@@ -14,7 +14,7 @@ fn check(stage: &mut Stage, expected: Expect) {
 }
 
 #[test]
-fn what_is_shown_is_not_wiped_by_an_end_without_words() {
+fn an_empty_completed_item_keeps_the_streamed_text() {
     let mut stage = in_turn();
     let delta = |id: &str| json!({ "itemId": id, "delta": "Hm." });
     stage.notify("item/reasoning/summaryTextDelta", delta("r"));
@@ -27,7 +27,7 @@ fn what_is_shown_is_not_wiped_by_an_end_without_words() {
 }
 
 #[test]
-fn what_is_said_before_the_turn_has_its_name_is_heard_then() {
+fn lines_before_the_turn_id_are_held_until_it_is_known() {
     let mut stage = stage(&Launch::default());
     stage.start("go");
     stage.respond("initialize", json!({}));
@@ -58,9 +58,9 @@ fn what_is_said_before_the_turn_has_its_name_is_heard_then() {
     );
 }
 
-/// An idle thread is one whose turn has ended, but for what comes after.
+/// An idle thread means that its turn has ended, unless more lines of the turn follow.
 #[test]
-fn a_turn_that_goes_on_has_not_ended() {
+fn an_idle_thread_that_goes_on_does_not_end_the_run() {
     let mut stage = in_turn();
     stage.notify("thread/status/changed", json!({ "status": { "type": "idle" } }));
     stage.started(command("c", "inProgress"));
@@ -69,7 +69,7 @@ fn a_turn_that_goes_on_has_not_ended() {
 }
 
 #[test]
-fn a_message_that_no_model_has_seen_comes_back_where_codex_says_what_it_has_seen() {
+fn a_steered_message_that_was_never_seen_is_returned() {
     let mut stage = in_turn();
     for id in ["m1", "m2"] {
         stage.steer(id, "look");
@@ -82,7 +82,7 @@ fn a_message_that_no_model_has_seen_comes_back_where_codex_says_what_it_has_seen
 }
 
 #[test]
-fn a_correction_that_codex_does_not_take_is_told() {
+fn feedback_that_codex_refuses_gives_a_notice() {
     let mut stage = in_turn();
     stage.started(command("c", "inProgress"));
     stage.ask(
@@ -101,9 +101,9 @@ fn a_correction_that_codex_does_not_take_is_told() {
     );
 }
 
-/// By a notification, by an item, or by both, in either order.
+/// Codex reports a compaction with a notification, an item, or both in either order.
 #[test]
-fn a_conversation_that_was_shortened_is_told_once_each_time() {
+fn each_compaction_gives_one_notice() {
     let (note, item) = ("thread/compacted", "item/completed");
     for (said, times) in [
         (&[note][..], 1),
@@ -123,9 +123,10 @@ fn a_conversation_that_was_shortened_is_told_once_each_time() {
     }
 }
 
-/// Codex leaves them running, its agents' too. It is told to end them, and has the time to.
+/// Codex leaves commands of its turns and sub-agents running. It is told to end them and gets time
+/// to do so.
 #[test]
-fn a_stopped_run_ends_when_its_commands_have() {
+fn a_stopped_run_ends_after_its_commands() {
     let mut stage = with_agent();
     stage.started(command("c", "inProgress"));
     of_agent(&mut stage, "item/started", json!({ "item": command("d", "inProgress") }));
@@ -145,7 +146,7 @@ fn a_stopped_run_ends_when_its_commands_have() {
     assert_eq!(stage.endings[0].status, RunStatus::Cancelled);
     assert!(!stage.has_quit);
 
-    // One that does not say so is not waited for, and may live on.
+    // A Codex that does not report their end is not waited for, and keeps running.
     let mut stage = in_turn();
     stage.started(command("c", "inProgress"));
     stage.give(RunInput::Interrupt);
