@@ -1,4 +1,4 @@
-//! Recordings of Pi, both packages, through its state machine.
+//! Recorded and made-up sessions of both packages of Pi.
 
 mod examples;
 mod fuzz;
@@ -15,7 +15,7 @@ use transcript::Record;
 pub(crate) use self::stage::ANNOUNCEMENT;
 use crate::pages::Session;
 
-/// What each recording becomes, as it was seen live.
+/// Returns the runs that each recording gives when it is played live.
 pub(crate) fn live() -> Vec<(String, Vec<transcript::RunMessage>)> {
     let answers = |recording: recording::Recording| {
         let finished = stage::Stage::play(&recording).finished.into_iter();
@@ -24,7 +24,7 @@ pub(crate) fn live() -> Vec<(String, Vec<transcript::RunMessage>)> {
     recording::Recording::all().into_iter().map(answers).collect()
 }
 
-/// Each recording, played to its end.
+/// Returns the session that each recording gives when it is played to its end.
 pub(crate) fn sessions() -> Vec<Session> {
     let session = |recording: recording::Recording| {
         let records = stage::Stage::play(&recording).session.records;
@@ -38,7 +38,7 @@ pub(crate) fn sessions() -> Vec<Session> {
     recording::Recording::all().into_iter().map(session).collect()
 }
 
-/// What is in the log when a program that was asked something has said this, and has ended.
+/// Returns the log of a run in which the program writes these lines and exits.
 pub(crate) fn heard(said: &[String]) -> Vec<Record> {
     let mut stage = examples::working();
     said.iter().for_each(|it| stage.said(it));

@@ -1,4 +1,4 @@
-//! What the recordings do not show.
+//! Cases of which there is no recording.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use super::recording::Recorded;
 use super::snapshots::shown;
 use super::stage::{Played, Stage};
 
-/// A run whose prompt has been taken up. Of the old package, unless it says otherwise.
+/// Returns a stage with an open run whose prompt Pi has accepted. Pi is the old package, unless
+/// later lines are those of the new one.
 pub(super) fn working() -> Stage {
     let mut stage = prompted();
     stage.say(json!({ "type": "response", "id": "prompt-2", "success": true }));
@@ -32,7 +33,7 @@ impl Stage {
         self.said(&line.to_string());
     }
 
-    /// The model has written this and wants nothing more.
+    /// Sends a final text of the model.
     fn answer(&mut self, text: &str) {
         self.message("stop", &json!([{ "type": "text", "text": text }]));
     }
@@ -60,7 +61,7 @@ impl Stage {
     }
 }
 
-/// What the last `n` inputs led to.
+/// Checks the effects of the last `n` inputs.
 #[track_caller]
 pub(super) fn check(stage: &Stage, n: usize, expect: Expect) {
     let is_given = |it: &Played| matches!(it, Played::Given(_));
@@ -70,7 +71,7 @@ pub(super) fn check(stage: &Stage, n: usize, expect: Expect) {
 }
 
 #[test]
-fn how_it_is_started() {
+fn command_line_and_environment() {
     let settings = Settings {
         model: Some("anthropic/claude".to_owned()),
         args: vec!["--thinking".to_owned(), "high".to_owned()],
@@ -108,7 +109,7 @@ fn nobody_is_asked_in_auto_mode() {
 }
 
 #[test]
-fn pictures_go_along_and_a_broken_answer_is_continued() {
+fn pictures_are_sent_and_a_broken_answer_is_continued() {
     let permission_mode = Some("auto".to_owned());
     let settings = Settings { permission_mode, ..Settings::default() };
     let mut pi = Pi::new(Arc::new(settings), &Launch::default());
@@ -129,7 +130,7 @@ fn pictures_go_along_and_a_broken_answer_is_continued() {
 }
 
 #[test]
-fn a_prompt_that_is_refused() {
+fn a_refused_prompt_fails_the_run() {
     let mut stage = prompted();
     stage.say(json!({ "type": "response", "id": "prompt-2", "command": "prompt", "success": false,
         "error": "No API key found for anthropic.\n\nUse /login to log in." }));
@@ -144,7 +145,7 @@ fn a_prompt_that_is_refused() {
 }
 
 #[test]
-fn a_conversation_that_is_gone() {
+fn a_lost_conversation_fails_the_run() {
     let mut stage = prompted();
     stage.exit(Exit { code: Some(1), stderr: "No session found matching '01a1'\n".to_owned() });
     check(
@@ -159,7 +160,7 @@ fn a_conversation_that_is_gone() {
 }
 
 #[test]
-fn a_program_that_ends_after_its_answer() {
+fn an_exit_after_the_answer_completes_the_run() {
     let mut stage = working();
     stage.answer("Done.");
     stage.say(json!({ "type": "agent_end", "messages": [] }));
@@ -176,7 +177,7 @@ fn a_program_that_ends_after_its_answer() {
 }
 
 #[test]
-fn a_command_that_needs_no_answer() {
+fn a_command_without_an_answer_completes_the_run() {
     let mut new = prompted();
     new.say(json!({ "type": "response", "id": "prompt-2", "success": true,
         "data": { "disposition": "handled" } }));
@@ -210,9 +211,9 @@ fn a_command_that_needs_no_answer() {
     );
 }
 
-/// A person takes longer than Pi needs to say that it does nothing.
+/// Pi reports to be idle while a person answers a dialog.
 #[test]
-fn a_command_that_asks_is_waited_for() {
+fn a_command_that_asks_keeps_the_run_open() {
     let mut stage = prompted();
     stage.say(json!({ "type": "response", "id": "prompt-2", "success": true }));
     stage.ask("confirm", "Really?", "");
@@ -230,7 +231,7 @@ fn a_command_that_asks_is_waited_for() {
 }
 
 #[test]
-fn a_run_that_pi_starts_by_itself() {
+fn pi_may_start_a_run_by_itself() {
     let mut stage = Stage::new(true);
     stage.say(json!({ "type": "agent_start" }));
     let said =
@@ -257,7 +258,7 @@ fn a_run_that_pi_starts_by_itself() {
 }
 
 #[test]
-fn what_comes_between_runs_is_left_alone() {
+fn lines_between_runs_are_ignored() {
     let mut stage = working();
     stage.answer("Done.");
     stage.say(json!({ "type": "agent_settled", "aborted": false }));
@@ -282,7 +283,7 @@ fn what_comes_between_runs_is_left_alone() {
 }
 
 #[test]
-fn an_end_that_belongs_to_the_run_before() {
+fn the_end_of_the_previous_run_is_ignored() {
     let mut stage = prompted();
     stage.say(json!({ "type": "agent_settled", "aborted": true }));
     assert!(!stage.is_idle());
@@ -300,7 +301,7 @@ fn an_end_that_belongs_to_the_run_before() {
 }
 
 #[test]
-fn what_nobody_knows_is_kept() {
+fn unknown_lines_are_kept() {
     let mut stage = working();
     stage.said("no JSON");
     stage.say(json!({ "type": "brand_new" }));
@@ -323,7 +324,7 @@ fn what_nobody_knows_is_kept() {
 }
 
 #[test]
-fn an_old_package_that_is_still_at_work() {
+fn an_old_package_that_compacts_keeps_the_run_open() {
     let mut stage = working();
     stage.answer("Done.");
     stage.say(json!({ "type": "agent_end", "messages": [] }));
@@ -343,7 +344,7 @@ fn an_old_package_that_is_still_at_work() {
 }
 
 #[test]
-fn an_interrupt_that_came_too_early_is_said_again() {
+fn an_interrupt_that_came_too_early_is_repeated() {
     let mut stage = prompted();
     stage.give(RunInput::Interrupt);
     stage.say(json!({ "type": "agent_start" }));
@@ -360,7 +361,7 @@ fn an_interrupt_that_came_too_early_is_said_again() {
 }
 
 #[test]
-fn an_interrupt_that_is_not_heard() {
+fn an_ignored_interrupt_ends_the_program() {
     let mut stage = working();
     stage.give(RunInput::Interrupt);
     stage.wake();
@@ -380,7 +381,7 @@ fn an_interrupt_that_is_not_heard() {
 }
 
 #[test]
-fn steering_that_comes_too_late() {
+fn refused_and_late_steering_is_returned() {
     let mut stage = working();
     stage.steer("wait");
     stage.say(json!({ "type": "response", "id": "steer-3", "success": false, "error": "no" }));
@@ -417,7 +418,7 @@ fn steering_that_comes_too_late() {
 }
 
 #[test]
-fn questions_that_are_not_about_calls() {
+fn unsupported_dialogs_are_declined_with_a_notice() {
     let mut stage = working();
     stage.ask("juggle", "How many balls?", "");
     stage.ask_about_call();
@@ -437,7 +438,7 @@ fn questions_that_are_not_about_calls() {
 }
 
 #[test]
-fn arguments_that_a_person_broke() {
+fn invalid_edited_arguments_deny_the_call() {
     let mut stage = working();
     stage.call("bash", &json!({ "command": "rm -r x" }));
     stage.ask_about_call();
@@ -457,7 +458,7 @@ fn arguments_that_a_person_broke() {
 }
 
 #[test]
-fn a_question_that_pi_takes_back() {
+fn the_end_of_a_call_withdraws_its_approval() {
     let mut stage = working();
     stage.call("write", &json!({ "path": "x" }));
     stage.ask_about_call();
@@ -474,9 +475,9 @@ fn a_question_that_pi_takes_back() {
     );
 }
 
-/// A recording's clock is the page's.
+/// The clock of a recording sets the times in the log.
 #[test]
-fn what_is_given_happens_when_it_is_given() {
+fn inputs_are_logged_with_the_recorded_times() {
     let mut stage = prompted();
     stage.play_line(Millis(700), &Recorded::Written(r#"{"type":"steer","message":"and"}"#.into()));
     let queued =
@@ -486,7 +487,7 @@ fn what_is_given_happens_when_it_is_given() {
 }
 
 #[test]
-fn tokens_and_their_price_are_told_with_the_step() {
+fn the_end_of_a_step_has_tokens_and_cost() {
     let mut stage = working();
     stage.say(
         json!({ "type": "message_end", "message": { "role": "assistant", "stopReason": "stop",
@@ -498,7 +499,7 @@ fn tokens_and_their_price_are_told_with_the_step() {
 }
 
 #[test]
-fn blocks_that_take_turns() {
+fn interleaved_blocks_become_separate_parts() {
     let mut stage = working();
     let update = |kind: &str, block: usize, text: &str| {
         let event = json!({ "type": kind, "contentIndex": block, "delta": text, "content": text });
@@ -538,7 +539,7 @@ fn blocks_that_take_turns() {
 }
 
 #[test]
-fn calls_of_an_answer_that_is_retried_never_ran() {
+fn calls_of_a_retried_answer_are_interrupted() {
     let mut stage = working();
     let update = |event: Value| json!({ "type": "message_update", "assistantMessageEvent": event });
     stage.say(json!({ "type": "message_start", "message": { "role": "assistant" } }));
@@ -569,7 +570,7 @@ fn calls_of_an_answer_that_is_retried_never_ran() {
 }
 
 #[test]
-fn a_program_that_dies_in_its_first_answer() {
+fn an_exit_during_the_first_answer_gives_a_notice() {
     let mut stage = working();
     stage.say(json!({ "type": "message_start", "message": { "role": "assistant" } }));
     stage.exit(Exit { code: None, stderr: String::new() });

@@ -1,5 +1,5 @@
-//! Whatever is said, in whatever order: nothing panics, and what was opened is ended once. The stage
-//! checks it at every effect.
+//! Fuzz tests: with any lines in any order nothing panics, and everything that starts ends once.
+//! The stage checks this at every effect.
 
 use std::sync::LazyLock;
 
@@ -12,16 +12,16 @@ use transcript::{Millis, Scope};
 use super::recording::{Recorded, Recording};
 use super::stage::Stage;
 
-/// What is done to a recording.
+/// A change of a recording.
 #[derive(Debug, Clone)]
 enum Change {
     Drop(Index),
     Double(Index),
     Swap(Index, Index),
     Truncate(Index, Index),
-    /// The value at this place becomes another.
+    /// Replaces a value of a line's JSON.
     Flip(Index, Index, Value),
-    /// Something happens that the recorder did not do.
+    /// Inserts an action of a person, of the clock or of the program.
     Insert(Index, Happening),
 }
 
@@ -46,7 +46,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn changed_recordings_make_whole_runs(
+    fn changed_recordings_give_well_formed_runs(
         which in any::<Index>(),
         asks in any::<bool>(),
         changes in prop::collection::vec(change(), 1..12),
@@ -68,7 +68,7 @@ proptest! {
     }
 
     #[test]
-    fn any_line_in_any_state(lines in prop::collection::vec(".{0,40}", 1..20)) {
+    fn arbitrary_lines_leave_no_run_open(lines in prop::collection::vec(".{0,40}", 1..20)) {
         let mut stage = Stage::new(true);
         stage.start("go");
         for line in &lines {
@@ -79,7 +79,7 @@ proptest! {
     }
 }
 
-/// All but the one that is large: it differs from others only in how much is said.
+/// The recordings except the largest, which differs from others only in the length of its texts.
 static RECORDINGS: LazyLock<Vec<Recording>> = LazyLock::new(|| {
     let mut recordings = Recording::all();
     recordings.retain(|it| it.name != "1.5/bigout");

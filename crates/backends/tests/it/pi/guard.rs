@@ -1,4 +1,4 @@
-//! Our extension, which asks before a tool runs, and what if it is not there.
+//! Our extension, which asks before a tool runs, and Pi without it.
 
 use backends::{ProgramEffect, ProgramInput, RunInput, Verdict};
 use expect_test::expect;
@@ -8,9 +8,9 @@ use transcript::{ResponseId, Scope};
 use super::examples::{check, working};
 use super::stage::{ANNOUNCEMENT, Played, Stage};
 
-/// Extensions of others ask people what they like: with a form, or for a yes or a no.
+/// Other extensions may show dialogs: a form, or a question with yes or no.
 #[test]
-fn other_extensions_ask_people_too() {
+fn dialogs_of_other_extensions_are_questions() {
     let dialog = |method: &str| {
         json!({ "type": "extension_ui_request", "id": method, "method": method, "title": "Which?",
             "message": "Choose well.", "options": ["red", "blue"], "placeholder": "a word",
@@ -33,7 +33,7 @@ fn other_extensions_ask_people_too() {
         let mut dialog = dialog(method);
         dialog["method"] = json!(method.trim_end_matches('2'));
         stage.say(dialog.clone());
-        // What comes twice is asked once.
+        // A repeated dialog is asked once.
         stage.say(dialog);
         stage.decide(verdict);
     }
@@ -100,7 +100,7 @@ fn other_extensions_ask_people_too() {
     ];
     assert_eq!(forms.collect::<Vec<_>>(), expected);
 
-    // It does not keep anybody from stopping.
+    // An open dialog does not prevent an interrupt.
     let mut dialog = dialog("select");
     dialog["id"] = json!("another");
     stage.say(dialog);
@@ -109,9 +109,9 @@ fn other_extensions_ask_people_too() {
     assert!(stage.asked.is_empty());
 }
 
-/// It would ask about nothing.
+/// Without the extension, Pi would run every tool without asking.
 #[test]
-fn pi_without_our_extension_gets_nothing_to_do() {
+fn pi_without_our_extension_gets_no_prompt() {
     let mut stage = Stage::without_extension(true);
     stage.start("go");
     stage.steer("wait");

@@ -1,5 +1,5 @@
-//! What holds for every recording, cut and interrupted anywhere. What is open and what is not is
-//! checked by the stage, at every effect.
+//! Laws that hold for every recording, also if it is cut or interrupted at any line. The stage
+//! checks at every effect that only open things continue and end.
 
 use backends::{Exit, RunInput};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::recording::{Recorded, Recording};
 use super::stage::{Finished, Stage};
 
 #[test]
-fn a_program_that_dies_anywhere_leaves_a_whole_run() {
+fn an_exit_at_any_line_ends_the_run() {
     for recording in Recording::all() {
         for n in 0..=recording.lines.len() {
             let stage = play_some(&recording, n);
@@ -25,7 +25,7 @@ fn a_program_that_dies_anywhere_leaves_a_whole_run() {
 }
 
 #[test]
-fn what_the_program_finally_said_is_what_is_kept() {
+fn parts_equal_the_finished_messages() {
     for recording in Recording::all() {
         let stage = gone(Stage::play(&recording));
         let told: Vec<String> = stage.finished.iter().flat_map(told_words).collect();
@@ -34,7 +34,7 @@ fn what_the_program_finally_said_is_what_is_kept() {
 }
 
 #[test]
-fn deltas_add_up_to_what_they_lead_to() {
+fn deltas_add_up_to_the_finished_part() {
     for recording in Recording::all() {
         let stage = gone(Stage::play(&recording));
         for event in stage.finished.iter().flat_map(|it| &it.events) {
@@ -54,7 +54,7 @@ fn deltas_add_up_to_what_they_lead_to() {
 }
 
 #[test]
-fn what_a_command_printed_is_what_is_kept() {
+fn outputs_of_commands_are_kept() {
     for recording in Recording::all() {
         let stage = gone(Stage::play(&recording));
         let calls = stage.finished.iter().flat_map(|it| it.answer.calls());
@@ -68,7 +68,7 @@ fn what_a_command_printed_is_what_is_kept() {
 }
 
 #[test]
-fn an_interrupt_anywhere_ends_the_run_cancelled() {
+fn an_interrupt_at_any_line_ends_the_run_cancelled() {
     for recording in Recording::all() {
         for n in 0..recording.lines.len() {
             let mut stage = play_some(&recording, n);
@@ -79,7 +79,7 @@ fn an_interrupt_anywhere_ends_the_run_cancelled() {
             stage.give(RunInput::Interrupt);
             assert!(stage.asked.is_empty(), "{} {n}: nobody is asked any more", recording.name);
             for (at, recorded) in &recording.lines[n..] {
-                // As if the recorder had sent nothing more.
+                // The recorder's later inputs are left out.
                 if stage.finished.len() == n_finished && matches!(recorded, Recorded::Said(_)) {
                     stage.play_line(*at, recorded);
                 }
@@ -96,8 +96,8 @@ fn an_interrupt_anywhere_ends_the_run_cancelled() {
 }
 
 #[test]
-fn nothing_that_pi_says_is_unknown() {
-    // The recorder once sent what is no command.
+fn every_line_of_pi_is_recognized() {
+    // This includes the response to an invalid command, which the recorder once sent.
     for recording in Recording::all() {
         let stage = Stage::play(&recording);
         let events = stage.finished.iter().flat_map(|it| &it.events);
@@ -107,9 +107,9 @@ fn nothing_that_pi_says_is_unknown() {
     }
 }
 
-/// Other versions leave a kind of line out. What ends a run by itself must not hang on it.
+/// Other versions leave some kind of line out. A run that ends by itself must not depend on it.
 #[test]
-fn a_run_ends_without_its_program_whatever_line_is_left_out() {
+fn a_run_ends_without_any_one_kind_of_line() {
     let mut n_ended = 0;
     for recording in Recording::all() {
         let Some(last) = last_of_agent(&recording) else { continue };
@@ -151,7 +151,7 @@ fn kinds_of_lines(recording: &Recording) -> std::collections::BTreeSet<String> {
         Recorded::Said(line) => Some(kind_of(line)),
         _ => None,
     });
-    // And with all of them.
+    // One name matches no line, so that all of them are played.
     said.chain(["nothing".to_owned()]).collect()
 }
 
@@ -173,7 +173,7 @@ fn gone(mut stage: Stage) -> Stage {
     stage
 }
 
-/// Texts, thinking and arguments, in their order.
+/// Returns the texts, thinking blocks and arguments of a run, in their order.
 fn told_words(finished: &Finished) -> Vec<String> {
     let words = |part: &Part| match &part.kind {
         PartKind::Text(text) => Some(text.text.clone()),
@@ -190,7 +190,7 @@ fn told_words(finished: &Finished) -> Vec<String> {
 
 fn final_words(recording: &Recording) -> Vec<String> {
     let mut words = Vec::new();
-    // What the model was writing when the recording broke off.
+    // Updates of a message without an end.
     let mut unfinished = Vec::new();
     for (_, recorded) in &recording.lines {
         let Recorded::Said(line) = recorded else { continue };
@@ -211,7 +211,7 @@ fn final_words(recording: &Recording) -> Vec<String> {
     words
 }
 
-/// All of it where the result has it, else what was said last while it ran.
+/// Returns the output of a command, or the last partial output if the result lacks it.
 fn printed_by(recording: &Recording, call: &str) -> String {
     let mut printed = String::new();
     for (_, recorded) in &recording.lines {
@@ -248,7 +248,7 @@ fn delta_of<'a>(event: &'a Event, id: &str) -> Option<&'a str> {
     }
 }
 
-/// Messages come several times; each is paid for once.
+/// A message is sent several times, but its cost counts once.
 #[test]
 fn runs_cost_what_their_messages_cost() {
     let mut total = 0.0;

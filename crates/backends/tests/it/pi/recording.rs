@@ -1,6 +1,7 @@
-//! A recording: what was written to Pi and what Pi said, in order, with the times.
+//! A recording: the lines to and from Pi, in order and with their times.
 //!
-//! `seconds < line` was written, `seconds > line` was said, `seconds exit code "stderr"` is the end.
+//! `seconds < line` is a line to Pi, `seconds > line` a line from Pi, and
+//! `seconds exit code "stderr"` the exit.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use transcript::Millis;
 
 #[derive(Debug, Clone)]
 pub(super) struct Recording {
-    /// `0.73/tools`.
+    /// Path without the extension, for example `0.73/tools`.
     pub(super) name: String,
     pub(super) lines: Vec<(Millis, Recorded)>,
 }
@@ -40,17 +41,17 @@ impl Recording {
         Self { name: name.to_str().unwrap().to_owned(), lines }
     }
 
-    /// Where the events that it makes are kept.
+    /// Returns the path of the snapshot of the events.
     pub(super) fn events_file(&self) -> PathBuf {
         folder().join(format!("{}.events.txt", self.name))
     }
 
-    /// ... and the outline of its page.
+    /// Returns the path of the snapshot of the page's outline.
     pub(super) fn page_file(&self) -> PathBuf {
         folder().join(format!("{}.page.txt", self.name))
     }
 
-    /// Callboard's extension was not there, or it was told to let everything run.
+    /// Returns whether Callboard's extension never asked: it was absent or allowed every call.
     pub(super) fn is_without_questions(&self) -> bool {
         let is_question = |it: &(_, Recorded)| match &it.1 {
             Recorded::Said(line) => line.starts_with(r#"{"type":"extension_ui_request""#),

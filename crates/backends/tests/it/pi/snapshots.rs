@@ -1,4 +1,4 @@
-//! Every recording, and the events that it makes, to be read.
+//! Snapshots of the events of every recording.
 
 use backends::{ProgramEffect, RunEffect};
 use expect_test::expect_file;
@@ -9,14 +9,14 @@ use super::recording::Recording;
 use super::stage::{Played, Stage};
 
 #[test]
-fn every_recording_makes_these_events() {
+fn every_recording_matches_its_event_snapshot() {
     for recording in Recording::all() {
         let stage = Stage::play(&recording);
         expect_file![recording.events_file()].assert_eq(&shown(&stage.played));
     }
 }
 
-/// One line for each input that is not Pi's, and for each effect; deltas in a row are one.
+/// Returns a line for each effect and each input except Pi's lines. Adjacent deltas are merged.
 pub(super) fn shown(played: &[Played]) -> String {
     let mut text = String::new();
     let mut pending: Option<Event> = None;

@@ -1,5 +1,5 @@
-//! Plays the driver: gives a recording's inputs to the state machine, does what the machine wants, and
-//! checks every effect against what is open.
+//! A driver without a process: gives a recording's inputs to the backend, carries out its effects,
+//! and checks each against the state of the run.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,10 +17,11 @@ use transcript::{
 use super::recording::{Recorded, Recording};
 use crate::log::Log;
 
-/// Longer than what Pi says in one go takes, shorter than any pause of its own.
+/// Pause after which requests for the state are answered: longer than the gaps within a burst of
+/// lines, shorter than the gaps between bursts.
 const PAUSE_MS: u64 = 15;
 
-/// What our extension says when Pi has loaded it.
+/// The line that our extension sends when Pi has loaded it.
 pub(crate) const ANNOUNCEMENT: &str = r#"{"type":"extension_ui_request","id":"s","method":"setStatus","statusKey":"callboard","statusText":"asks"}"#;
 
 pub(super) struct Stage {
@@ -30,18 +31,18 @@ pub(super) struct Stage {
     steers: u32,
     open: Option<OpenRun>,
     pub(super) wake_at: Option<Millis>,
-    /// Calls that somebody has to decide about.
+    /// Calls that wait for an approval.
     pub(super) asked: Vec<CallId>,
-    /// States that were asked for, and how often a line has been given since.
+    /// Ids of unanswered requests for the state.
     unanswered: Vec<String>,
-    /// The recording's commands, under the ids that the machine gave them.
+    /// The backend's ids of commands by the recorded ids.
     renamed: HashMap<String, String>,
     pub(super) has_quit: bool,
     pub(super) is_gone: bool,
-    /// Inputs and effects, in order.
+    /// Inputs and effects in order.
     pub(super) played: Vec<Played>,
     pub(super) finished: Vec<Finished>,
-    /// As the server would have written it.
+    /// The log as the server would have written it.
     pub(super) session: Log,
 }
 
@@ -50,7 +51,7 @@ pub(super) enum Played {
     Wanted(Box<ProgramEffect>),
 }
 
-/// A run that has ended: as the machine told it, with what the driver added.
+/// An ended run: the events of the backend and those that the driver added.
 pub(super) struct Finished {
     pub(super) answer: RunMessage,
     pub(super) status: RunStatus,
@@ -95,7 +96,8 @@ impl Stage {
         }
     }
 
-    /// All of it; what was not recorded since the recorder did not ask is made up.
+    /// Plays the whole recording. Responses about the state are made up if the recorder did not ask
+    /// for it.
     pub(super) fn play(recording: &Recording) -> Self {
         let mut stage = Self::new(!recording.is_without_questions());
         for (at, recorded) in &recording.lines {
@@ -178,7 +180,7 @@ impl Stage {
         }
     }
 
-    /// What the recorder wrote, as what the driver would have been told.
+    /// Gives the backend the input that corresponds to a line of the recorder.
     fn written(&mut self, line: &str) {
         let command: Value = serde_json::from_str(line).unwrap_or_default();
         let commands = self.commands().count();
@@ -262,7 +264,7 @@ impl Stage {
                 self.open = Some(OpenRun::new(&id, Trigger::SelfStarted, self.now));
                 self.session.begin(&id, Trigger::SelfStarted);
                 self.runs += 1;
-                // The driver gives it when all effects are carried out.
+                // The driver gives the next spare id after it has carried out all effects.
                 let spare = ProgramInput::Spare(ResponseId::new(format!("self{}", self.runs)));
                 assert!(self.pi.on(self.now, spare).is_empty());
             }
@@ -293,7 +295,7 @@ impl Stage {
         }
     }
 
-    /// The session's, at this moment.
+    /// Returns the log of the session, with its clock set.
     fn log(&mut self) -> &mut Log {
         self.session.set_now(self.now);
         &mut self.session
@@ -327,7 +329,7 @@ impl OpenRun {
         run
     }
 
-    /// Of the machine: checked against what is open.
+    /// Checks an event of the backend, and applies it.
     fn take(&mut self, event: Event) {
         self.check(&event);
         self.apply(event, Millis::default());
@@ -391,7 +393,7 @@ impl OpenRun {
         }
     }
 
-    /// As the driver does it; then nothing is open.
+    /// Ends the run as the driver does, and checks that nothing is open.
     fn finish(mut self, ending: backends::Ending, now: Millis) -> Finished {
         let status = ending.status;
         assert_eq!(status == RunStatus::Failed, ending.error.is_some());

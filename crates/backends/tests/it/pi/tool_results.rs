@@ -1,4 +1,4 @@
-//! What becomes of the ways in which a tool of Pi may end.
+//! Results of Pi's tools: failed, interrupted, long and with pictures or details.
 
 use backends::RunInput;
 use expect_test::expect;
@@ -8,7 +8,7 @@ use transcript::{ErrorCode, Event};
 use super::examples::{check, working};
 
 #[test]
-fn a_long_output_of_a_command_that_fails() {
+fn a_command_that_times_out_keeps_its_output() {
     let mut stage = working();
     stage.call("bash", &json!({ "command": "seq 9" }));
     let text = "8\n9\n\n\n[Showing lines 8-9 of 9. Full output: /tmp/x.log]\n\n\
@@ -42,7 +42,7 @@ fn a_result_with_a_picture() {
 }
 
 #[test]
-fn what_a_tool_tells_beside_its_words_is_kept() {
+fn details_of_a_tool_result_are_kept() {
     let end = |is_error: bool, details: Value| {
         let mut stage = working();
         stage.call("edit", &json!({ "path": "a" }));
@@ -67,7 +67,7 @@ fn what_a_tool_tells_beside_its_words_is_kept() {
 }
 
 #[test]
-fn what_a_tool_says_of_an_interrupt_is_kept() {
+fn the_message_of_an_interrupted_tool_is_kept() {
     let end = |tool: &str, words: &str| {
         let mut stage = working();
         stage.call(tool, &json!({}));
