@@ -1,4 +1,4 @@
-//! What real servers sent.
+//! Responses that real model services sent.
 
 use expect_test::expect_file;
 
@@ -6,7 +6,7 @@ use crate::model::{Response, converse};
 use crate::pages::Session;
 use crate::reading::{check_every_chunking, fixtures, outline_file, summary};
 
-/// The lines before the body are the recorder's own.
+/// Returns the body of a capture, without the lines that the recorder put before it.
 fn body(capture: &str) -> String {
     match capture.split_once("# ---- body ----\n") {
         Some((_, body)) => body.to_owned(),
@@ -14,14 +14,14 @@ fn body(capture: &str) -> String {
     }
 }
 
-/// Where the recorder said nothing of it, all was well but for the connection.
+/// Returns the recorded status. Without one it is 401 if the body is an error, and 200 otherwise.
 fn status(capture: &str) -> u16 {
     let status = capture.lines().find_map(|it| it.strip_prefix("# status: "));
     let refused = capture.starts_with(r#"{"error""#);
     status.map_or(if refused { 401 } else { 200 }, |it| it[..3].parse().unwrap())
 }
 
-/// Each capture as the answer of a model.
+/// Returns the session that each capture gives as the response of a model service.
 pub(crate) fn sessions() -> Vec<Session> {
     let session = |(name, capture): (String, String)| {
         let body = body(&capture);

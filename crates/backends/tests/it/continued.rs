@@ -1,5 +1,5 @@
-//! Runs that go on with an answer which broke off: every program is told to go on, and none is told
-//! again what it has been told.
+//! Runs that continue an interrupted answer: every program is told to continue, and no message is
+//! sent again.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn programs() -> Vec<(&'static str, Box<dyn ProgramBackend>)> {
     ]
 }
 
-/// All that the program is told until its turn has begun.
+/// Returns all lines that the backend writes until the turn has started.
 fn told(backend: &mut dyn ProgramBackend, history: &[Value]) -> String {
     let response_id = ResponseId::new("r");
     let start = RunInput::Start { response_id, history: history.to_vec() };
@@ -33,7 +33,7 @@ fn told(backend: &mut dyn ProgramBackend, history: &[Value]) -> String {
         for effect in backend.on(Millis::default(), input) {
             let ProgramEffect::Write(line) = effect else { continue };
             let request: Value = serde_json::from_str(&line).unwrap_or_default();
-            // What only an app-server waits for.
+            // Only the backend of the app-server waits for responses.
             let result = match request["method"].as_str() {
                 Some("initialize") => Some(json!({})),
                 Some("thread/start") => Some(json!({ "thread": { "id": "t" } })),
@@ -49,7 +49,7 @@ fn told(backend: &mut dyn ProgramBackend, history: &[Value]) -> String {
 }
 
 #[test]
-fn an_answer_that_broke_off_is_gone_on_with() {
+fn an_answer_that_broke_off_is_continued() {
     let user = |text: &str| json!({ "role": "user", "content": text });
     let words = json!({ "role": "assistant", "content": "I beg" });
     let call = json!({ "role": "assistant", "content": null, "tool_calls": [] });

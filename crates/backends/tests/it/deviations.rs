@@ -1,4 +1,4 @@
-//! More of what providers do, each with what it must come to; then anything at all.
+//! More deviations of model services from the protocol, and arbitrary input.
 
 use backends::openai::FinishReason;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::reading::{check_every_chunking, decode, summary};
 
-/// An event with this delta.
+/// Returns an event with this delta.
 fn chunk(delta: Value) -> String {
     format!("data: {}\n\n", json!({ "choices": [{ "index": 0, "delta": delta }] }))
 }
@@ -33,7 +33,7 @@ fn check(body: &str, field: &str, expected: Value) {
     check_every_chunking(body.as_bytes());
 }
 
-/// The delta of the document that the badges come from, whole and with its arguments in pieces.
+/// The example call of the document that specifies the badges, in one delta and in pieces.
 #[test]
 fn a_call_in_one_delta_and_in_pieces() {
     let call = json!([["call_abc123", "search_web", "{\"query\":\"weather\"}"]]);
@@ -69,7 +69,7 @@ fn calls_without_an_index() {
 }
 
 #[test]
-fn names_in_pieces_repeated_late_and_never() {
+fn call_names_in_pieces_repeated_late_or_missing() {
     let pieces = calls(&[
         json!({ "index": 0, "id": "c1", "function": { "name": "get_", "arguments": "" } }),
         json!({ "index": 0, "function": { "name": "weather" } }),
@@ -116,7 +116,7 @@ fn two_calls_at_one_index() {
 }
 
 #[test]
-fn calls_stand_in_the_order_of_their_indexes() {
+fn calls_are_ordered_by_index() {
     let call = |index: u64, id: &str, arguments: &str| json!({ "index": index, "id": id, "function": { "name": "a", "arguments": arguments } });
     let in_order = json!([["c0", "a", "{\"x\":0}"], ["c1", "a", "{\"x\":1}"], ["c2", "a", "{}"]]);
     let [zero, one, two] =
@@ -134,13 +134,13 @@ fn calls_stand_in_the_order_of_their_indexes() {
         json!({ "index": 0, "function": { "arguments": "{}" } }),
     ]);
     check_calls(&in_pieces, json!([["c0", "a", "{}"], ["c1", "a", "{\"x\":1}"]]));
-    // Some count from one, or leave gaps.
+    // Some services number calls from one, or leave gaps.
     check_calls(&calls(std::slice::from_ref(&two)), json!([["c2", "a", "{}"]]));
     check_calls(&calls(&[two, call(7, "c7", "{}")]), json!([["c2", "a", "{}"], ["c7", "a", "{}"]]));
 }
 
 #[test]
-fn a_long_call_is_not_held_back_for_one_that_may_never_come() {
+fn a_long_call_does_not_wait_for_a_missing_lower_index() {
     let long = format!("{{\"x\":\"{}\"", "y".repeat(5000));
     let begun = json!({ "index": 1, "id": "c1", "function": { "name": "a", "arguments": long } });
     let mut decoder = backends::openai::Decoder::default();
@@ -149,7 +149,7 @@ fn a_long_call_is_not_held_back_for_one_that_may_never_come() {
 }
 
 #[test]
-fn a_second_batch_after_text() {
+fn a_second_batch_of_calls_after_text() {
     let batches = calls(&[json!({ "index": 0, "id": "c1", "function": { "name": "a" } })])
         + &chunk(json!({ "content": "And now" }))
         + &calls(&[json!({ "index": 0, "id": "c2", "function": { "name": "a" } })]);
@@ -157,7 +157,7 @@ fn a_second_batch_after_text() {
 }
 
 #[test]
-fn whatever_the_framing() {
+fn events_in_every_framing() {
     let event = |text: &str| json!({ "choices": [{ "delta": { "content": text } }] }).to_string();
     let (a, b) = (event("a"), event("b"));
     let split = a.split_at(a.find("\"delta\"").unwrap());
@@ -196,7 +196,7 @@ fn content_in_pieces_and_other_choices() {
 }
 
 #[test]
-fn details_of_reasoning_are_put_together() {
+fn reasoning_details_are_merged() {
     let piece = |detail: Value| chunk(json!({ "reasoning_details": [detail] }));
     let body = piece(json!({ "type": "reasoning.text", "index": 0, "text": "I " }))
         + &piece(
@@ -216,7 +216,7 @@ fn details_of_reasoning_are_put_together() {
 }
 
 #[test]
-fn a_message_after_the_deltas_repeats_them() {
+fn a_full_message_after_its_deltas_adds_nothing() {
     let message = json!({ "choices": [{ "message": { "role": "assistant", "content": "ab" } }] });
     let body = chunk(json!({ "content": "a" })) + &chunk(json!({ "content": "b" }));
     check(&format!("{body}data: {message}\n\n"), "text", json!("ab"));
@@ -224,7 +224,7 @@ fn a_message_after_the_deltas_repeats_them() {
 }
 
 #[test]
-fn thinking_tags_only_at_the_beginning() {
+fn thinking_tags_count_only_at_the_beginning() {
     for (said, thinking, text) in [
         ("<think>hm</think>\n\nso", "hm", "so"),
         ("\n<thinking>a < b</thinking>so", "a < b", "so"),
@@ -235,7 +235,7 @@ fn thinking_tags_only_at_the_beginning() {
         ("the tag <think>x</think>", "", "the tag <think>x</think>"),
         ("<think>a</think>b<think>c</think>", "a", "b<think>c</think>"),
     ] {
-        // Cut between events too, not only between bytes.
+        // The text is cut between events, too, not only between bytes.
         for cut in (0..=said.len()).filter(|&it| said.is_char_boundary(it)) {
             let body = chunk(json!({ "content": said[..cut] }))
                 + &chunk(json!({ "content": said[cut..] }));
@@ -263,7 +263,7 @@ fn errors_in_every_form() {
 }
 
 #[test]
-fn nothing_at_all() {
+fn a_body_without_events_has_no_answer() {
     for body in ["", "\n\n", ": ping\n\n: ping\n\n", "<html>busy</html>"] {
         let (said, outcome) = decode([body.as_bytes()]);
         assert!(said.is_empty() && !outcome.has_answer && outcome.error.is_none(), "{body:?}");
@@ -271,7 +271,7 @@ fn nothing_at_all() {
 }
 
 #[test]
-fn reasons_in_every_spelling() {
+fn finish_reasons_in_every_spelling() {
     for (word, reason) in [
         ("stop", Some(FinishReason::Stop)),
         ("end_turn", Some(FinishReason::Stop)),
@@ -290,7 +290,7 @@ fn reasons_in_every_spelling() {
 
 proptest! {
     #[test]
-    fn anything_is_read_the_same_in_any_chunking(
+    fn any_body_decodes_the_same_in_any_chunking(
         lines in prop::collection::vec(any_line(), 0..8),
         cuts in prop::collection::vec(0..400usize, 0..6),
     ) {
@@ -309,9 +309,9 @@ proptest! {
 }
 
 proptest! {
-    /// Whatever stands around it, and however alike the pieces are.
+    /// The text is read unchanged regardless of other fields, and even if its pieces repeat.
     #[test]
-    fn what_was_said_is_what_is_heard(
+    fn any_text_is_decoded_unchanged(
         texts in prop::collection::vec("[a\"\\\\\n{}:é, ]{0,6}", 1..12),
         around in "[a\",]{0,3}",
     ) {
@@ -319,7 +319,7 @@ proptest! {
             let choice = json!({ "index": 0, "delta": { "content": text }, "finish_reason": null });
             format!("data: {}\n\n", json!({ "id": around, "choices": [choice], "end": around }))
         };
-        // So that nothing can be the beginning of a tag.
+        // The first letter prevents the text from starting with a tag.
         let body: String = std::iter::once(&"x".to_owned()).chain(&texts).map(event).collect();
         prop_assert_eq!(&summary(body.as_bytes())["text"], &json!(format!("x{}", texts.concat())));
     }

@@ -1,5 +1,5 @@
-//! Programs that count as JavaScript does may end a line within a letter, and begin the next one in it. No
-//! line is lost by that, and no more of a text than a letter whose other half never comes.
+//! Surrogate pairs that are split between two lines, as programs do that count UTF-16 units. No
+//! line is lost, and an unpaired surrogate costs one character.
 
 use backends::ProgramKind;
 use backends::import::{Kept, Tail, read};
@@ -7,7 +7,7 @@ use transcript::{Event, Record};
 
 use crate::{claude, codex, pi};
 
-/// What becomes of a text that a program says in these pieces, each written as JSON has it.
+/// Returns the log of a program that streams a text in these pieces, each escaped as in JSON.
 type Hear = fn(&[String]) -> Vec<Record>;
 
 const PROGRAMS: [Hear; 3] = [
@@ -46,7 +46,7 @@ fn lines(begin: &[&str], pieces: &[String], delta: impl Fn(&String) -> String) -
     begin.iter().map(|&it| it.to_owned()).chain(pieces.iter().map(delta)).collect()
 }
 
-/// Each unit as an escape of its own.
+/// Returns the units, each as a JSON escape.
 fn escaped(units: &[u16]) -> String {
     units.iter().map(|it| format!(r"\u{it:04x}")).collect()
 }
@@ -62,7 +62,7 @@ fn streamed(records: &[Record]) -> String {
 }
 
 #[test]
-fn a_text_that_is_cut_anywhere_arrives_whole() {
+fn a_text_cut_within_surrogate_pairs_arrives_whole() {
     let text = "a🙂ü😀🙂b";
     let units: Vec<u16> = text.encode_utf16().collect();
     for hear in PROGRAMS {
@@ -76,7 +76,7 @@ fn a_text_that_is_cut_anywhere_arrives_whole() {
 }
 
 #[test]
-fn a_half_that_stays_alone_costs_one_letter() {
+fn an_unpaired_surrogate_costs_one_character() {
     for hear in PROGRAMS {
         let pieces = [r"x\ude42y \ud83d z".to_owned(), "!".to_owned()];
         assert_eq!(streamed(&hear(&pieces)), "x\u{fffd}y \u{fffd} z!");
@@ -84,7 +84,7 @@ fn a_half_that_stays_alone_costs_one_letter() {
 }
 
 #[test]
-fn a_file_with_a_half_letter_is_read() {
+fn a_file_with_an_unpaired_surrogate_is_read() {
     let files = [
         (
             ProgramKind::Claude,

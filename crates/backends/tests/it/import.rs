@@ -1,4 +1,4 @@
-//! The files that Claude Code, Codex and Pi have kept of the recorded sessions, read.
+//! Import of the files that Claude Code, Codex and Pi keep of their sessions.
 
 mod examples;
 mod files;

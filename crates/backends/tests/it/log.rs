@@ -1,4 +1,4 @@
-//! The log of a session, as the server writes it: from what a backend is told, and from what it wants.
+//! The log of a session as the server writes it, from the inputs and effects of a backend.
 
 use backends::{ProgramEffect, RunEffect, Verdict};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use transcript::{
     Scope, SendMode, Seq, SessionId, Trigger, close, correct_result_code, implied_start,
 };
 
-/// Clocks of recordings begin at zero.
+/// Start of the clock in the log. Clocks of recordings start at zero.
 const BEGINNING: u64 = 1_790_000_000_000;
 
 pub(crate) struct Log {
@@ -37,12 +37,12 @@ impl Log {
         log
     }
 
-    /// Of the stage, which is the recording's.
+    /// Sets the clock to the time of the stage.
     pub(crate) fn set_now(&mut self, now: Millis) {
         self.now = now.plus(BEGINNING);
     }
 
-    /// A person says something, and a run begins.
+    /// Writes a message of a person and the start of a run.
     pub(crate) fn start(&mut self, response_id: &ResponseId, content: &Value) {
         self.messages += 1;
         self.write(Event::UserMessage {
@@ -138,7 +138,7 @@ impl Log {
         }
     }
 
-    /// What the driver itself does for a call, or the agent says.
+    /// Writes an event of the agent, or of the driver for a call.
     pub(crate) fn emit(&mut self, mut event: Event) {
         if let Some(answer) = &self.run {
             correct_result_code(answer, &mut event);
@@ -169,7 +169,7 @@ impl Log {
     }
 }
 
-/// What of a message are words; the rest are pictures.
+/// Returns the text of a message, without its pictures.
 fn words(content: &Value) -> String {
     let Value::Array(pieces) = content else {
         return content.as_str().unwrap_or_default().to_owned();

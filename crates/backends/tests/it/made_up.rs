@@ -1,6 +1,5 @@
-//! Sessions that nobody recorded: what other versions of the programs say, in what other order, and what
-//! they may say one day. A case is a file in `fixtures/made_up/`, a line for a line of the program, which
-//! has been asked something.
+//! Made-up sessions: lines that other or future versions of the programs may write, and other
+//! orders of lines. A case is a file in `fixtures/made_up/` with the lines of one run.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +7,7 @@ use transcript::Record;
 
 use crate::pages::Session;
 
-/// From what a program says to what is in the log.
+/// Returns the log of a run in which a program writes these lines.
 type Hear = fn(&[String]) -> Vec<Record>;
 
 pub(crate) fn sessions() -> Vec<Session> {

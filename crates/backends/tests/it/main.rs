@@ -1,4 +1,4 @@
-//! Recorded and made-up output of model services and of agents, through what reads it.
+//! Tests of the backends with recorded and made-up output of model services and programs.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 

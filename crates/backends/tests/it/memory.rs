@@ -1,8 +1,8 @@
-//! A program is talked to for days, and one run may take as long. What hears it forgets what is over, and
-//! does not keep what is said, whatever that is.
+//! Bounded memory of backends: a session may last for days, and so may one run.
 //!
-//! The law, for every agent: what is said over and over, each time with ids of its own, makes it remember no
-//! more. It is played in two ways: each time in a run of its own, and all of it in one run that does not end.
+//! The law for every agent: repeating the same lines with new ids does not increase the size of the
+//! backend's state. It is checked with a run for each repetition, and with all repetitions in one
+//! run that does not end.
 
 mod driver;
 mod programs;
@@ -18,18 +18,20 @@ use self::driver::Driver;
 use self::programs::{Program, Recording};
 use crate::mishaps::{Mishap, mishap};
 
-/// By how many letters what is remembered may differ between two rounds, which are alike but for numbers.
+/// Allowed growth of the state between two rounds, in characters.
 const SLACK: usize = 100;
 
-/// After so many runs all that is bounded is full.
+/// Number of runs after which all bounded collections are full.
 const RUNS: usize = 40;
-/// ... and after the first so many turns in one run: what is never ended is given up, and then forgotten.
+/// Numbers of turns in one run after which sizes are compared. After the first, all bounded
+/// collections are full, and items that never end have been given up.
 const TURNS: [usize; 2] = [210, 280];
 
-/// How many lines of a long turn are enough, where much goes wrong.
+/// Number of lines of a long turn with mishaps.
 const SOME: usize = 300;
 
-/// Where a recording or what became of it ends the program, there is nothing to compare.
+/// Returns the sizes of the state after many runs and after twice as many, or `None` if the program
+/// was ended.
 fn sizes_between_runs(
     program: &Program,
     recording: &Recording,
@@ -59,7 +61,7 @@ fn sizes_within_a_run(program: &Program, said: &[String], answers: usize) -> Opt
     (!driver.is_over() && driver.runs() == 1).then_some(sizes)
 }
 
-/// All that was recorded and does not end the run. Of pieces that follow each other two are enough.
+/// Returns all recorded lines that do not end the run, with at most two consecutive deltas.
 fn one_long_turn(program: &Program) -> Vec<String> {
     let is_piece = |line: &String| line.contains("delta\"") || line.contains("Delta\"");
     let said = program.recordings.iter().map(|it| {
@@ -85,7 +87,7 @@ fn check(what: &str, [before, after]: [usize; 2]) {
     assert!(after <= before + SLACK, "{what}: {before}, then {after}");
 }
 
-/// As it was recorded.
+/// Checks the law for the unchanged recordings.
 fn check_recordings(program: &Program) {
     let recordings = program.recordings.iter().filter(|_| program.has_many_runs);
     let mut compared = 0;
@@ -102,8 +104,8 @@ fn check_recordings(program: &Program) {
     check("one long turn", sizes.expect("a run that does not end"));
 }
 
-/// As it never was: a few lines of a recording went wrong, or many of a long turn; and the program may at some
-/// time stop answering what it is told.
+/// Checks the law for recordings with a few mishaps and a long turn with many, and for programs
+/// that stop answering requests at some time.
 fn check_mishaps(program: &Program) {
     let odd = || prop::sample::select(program.odd.to_vec()).prop_map(str::to_owned);
     let answers = || prop_oneof![Just(usize::MAX), 1..8usize];
@@ -147,7 +149,7 @@ impl Recording {
     }
 }
 
-/// What is left of it.
+/// Returns the lines after the mishaps.
 fn after(mishaps: &[Mishap], said: &[String]) -> Vec<String> {
     let mut said = said.to_vec();
     mishaps.iter().for_each(|it| it.happen_to(&mut said));
@@ -158,12 +160,12 @@ macro_rules! law_for {
     ($($program:ident),*) => {$(
         mod $program {
             #[test]
-            fn forgets_what_is_over() {
+            fn recordings_leave_memory_bounded() {
                 super::check_recordings(&super::programs::$program());
             }
 
             #[test]
-            fn forgets_what_never_ends() {
+            fn mishaps_leave_memory_bounded() {
                 super::check_mishaps(&super::programs::$program());
             }
         }

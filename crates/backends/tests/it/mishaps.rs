@@ -1,22 +1,21 @@
-//! What can happen to the lines of a recording on their way: they are lost, doubled, swapped, cut and
-//! changed, and others come in between.
+//! Mishaps of a recording: lines are lost, doubled, swapped, cut, changed and inserted.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Numbers are taken modulo what there is.
+/// A mishap. Positions are taken modulo the number of lines, bytes or values.
 #[derive(Debug, Clone)]
 pub(crate) enum Mishap {
     Drop(usize),
     Double(usize),
     Swap(usize, usize),
     Cut(usize, usize),
-    /// The value at this place of the line becomes that one.
+    /// Replaces the value at a position of the line's JSON.
     Change(usize, usize, Value),
     Insert(usize, String),
 }
 
-/// To a recording of up to so many lines; `nonsense` is what may come in between.
+/// Returns a strategy for mishaps of up to `lines` lines, where inserted lines are `nonsense`.
 pub(crate) fn mishap(
     lines: usize,
     nonsense: impl Strategy<Value = String> + 'static,
@@ -85,7 +84,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// Replaces the value that is reached after so many others.
+/// Replaces the value at position `places`, in depth-first order.
 fn change(value: &mut Value, places: &mut usize, new: &Value) -> bool {
     if *places == 0 {
         *value = new.clone();

@@ -1,5 +1,4 @@
-//! A run of a model behind an API, for as long as its service has something to say: each answer is
-//! what was recorded, every tool is run and has the same result.
+//! A run of a model agent with a recorded response. Every tool runs and has the same result.
 
 use std::sync::Arc;
 
@@ -13,22 +12,23 @@ use transcript::{CallId, Event, Millis, Record, ResponseId};
 
 use crate::log::Log;
 
-/// What a service sent.
+/// A response of a model service.
 pub(crate) struct Response<'a> {
     pub(crate) status: u16,
     pub(crate) body: &'a str,
-    /// The connection was lost after it.
+    /// Whether the connection was lost after the body.
     pub(crate) is_lost: bool,
 }
 
-/// The model's last word, once it has heard of its tools.
+/// The model's final response after the results of its tools.
 const FAREWELL: &str = r#"data: {"choices":[{"delta":{"content":"That is all."},"finish_reason":"stop"}]}
 
 data: [DONE]
 
 "#;
 
-/// What is in the log when the service has sent this, and has been asked again if need be.
+/// Returns the log of a run in which the service sends this response, and a final one to every
+/// further request.
 pub(crate) fn converse(response: &Response<'_>) -> Vec<Record> {
     let mut stage = Stage::new();
     let response_id = ResponseId::new("r1");
@@ -93,7 +93,7 @@ impl Stage {
         let ended = ResponsePart::Ended(if response.is_lost { Err(lost) } else { Ok(()) });
         let request = self.requests;
         for input in std::iter::once(head).chain(bytes).chain([ended]) {
-            // The next request cuts this one off.
+            // The next request cuts this response off.
             if self.requests == request {
                 self.give(input);
             }

@@ -1,5 +1,4 @@
-//! Every recording as the page that a person sees: its outline, to be read, and the laws that hold for
-//! every page, whatever made it.
+//! Every recording as a page: snapshots of its outline, and laws that hold for every page.
 
 mod agui;
 mod losses;
@@ -17,13 +16,13 @@ use transcript::{Message, Part, PartKind, Record, SteerState, Transcript};
 
 use self::outline::outline;
 
-/// A recording that was played, as the server would have written it down.
+/// A played recording with its log.
 pub(crate) struct Session {
     pub(crate) name: String,
-    /// Where its outline is kept.
+    /// Path of the outline's snapshot.
     pub(crate) outline: PathBuf,
     pub(crate) records: Vec<Record>,
-    /// What the agent said, line by line.
+    /// Lines that the agent wrote.
     pub(crate) said: Vec<String>,
 }
 
@@ -40,7 +39,7 @@ fn all() -> impl Iterator<Item = Session> {
 }
 
 #[test]
-fn every_recording_is_this_page() {
+fn every_recording_matches_its_page_snapshot() {
     for session in all() {
         let page = page(&Transcript::replay(&session.records));
         expect_file![session.outline].assert_eq(&outline(&page));
@@ -48,16 +47,16 @@ fn every_recording_is_this_page() {
 }
 
 #[test]
-fn no_words_of_a_recording_are_out_of_reach() {
+fn every_text_of_a_recording_is_reachable() {
     for session in all() {
         check_words(&session.records);
     }
 }
 
-/// Within a run, wherever it is cut, the only user messages in the history are steering messages, and these and the
-/// agent's words are in their order.
+/// At any record of a run, the only user messages in the history are steering messages, and these
+/// and the agent's texts are in order.
 #[test]
-fn no_recording_gives_a_model_a_message_that_nobody_sent() {
+fn the_history_has_no_message_that_nobody_sent() {
     for session in all() {
         let mut transcript = Transcript::default();
         for record in &session.records {
@@ -78,7 +77,7 @@ fn check_history(session: &str, message: &Message) {
         let texts = messages.iter().filter(|it| it["role"] == role);
         texts.filter_map(|it| it["content"].as_str()).collect::<Vec<_>>().join("\n\n")
     };
-    // Somebody has to begin, and to ask.
+    // A history starts and ends with a user message.
     let inner = history.strip_prefix(&[nudge()]).unwrap_or(&history);
     let inner = inner.strip_suffix(&[nudge()]).unwrap_or(inner);
     let parts = || message.run().into_iter().flat_map(|it| &it.parts);
@@ -95,7 +94,7 @@ fn nudge() -> Value {
     json!({ "role": "user", "content": "Continue." })
 }
 
-/// What was given back is said in its own turn.
+/// Returns the text of a steering message, unless it was returned and is a message of its own.
 fn steered(part: &Part) -> Option<&str> {
     match &part.kind {
         PartKind::Steered(it) if it.state != SteerState::Returned => Some(it.text.as_str()),
@@ -110,7 +109,7 @@ fn words(part: &Part) -> Option<&str> {
     }
 }
 
-/// One test for each kind, since they take long and may run side by side.
+/// Defines one test for each kind, since they take long and may run in parallel.
 macro_rules! patches_lead_to_every_page_of {
     ($($kind:ident),*) => {
         mod law {
@@ -137,7 +136,8 @@ fn check_patches(kind: &str, sessions: Vec<Session>) {
     assert!(cuts > 5 * sessions.len(), "{cuts} cuts");
 }
 
-/// A few of each program, with all that is hard for a page; `e2e/law.test.mjs` follows them in a browser.
+/// Recordings of each program with everything that is hard for a page, which `e2e/law.test.mjs`
+/// plays in a browser.
 const FOR_THE_BROWSER: [&str; 12] = [
     "claude/approve-deny",
     "claude/maxtok",
@@ -154,7 +154,7 @@ const FOR_THE_BROWSER: [&str; 12] = [
 ];
 
 #[test]
-fn some_recordings_are_these_logs() {
+fn logs_for_the_browser_match_their_recordings() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/logs");
     let mut written = 0;
     for session in all().filter(|it| FOR_THE_BROWSER.contains(&it.name.as_str())) {

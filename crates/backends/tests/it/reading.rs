@@ -1,4 +1,4 @@
-//! Reads an answer in any chunking and says what it was, in a form that is easy to compare.
+//! Decodes a response in any chunking, and summarizes it for comparisons.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ fn openai_fixtures() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/openai")
 }
 
-/// Where the outline of an answer's page is kept.
+/// Returns the path of the snapshot of a page's outline.
 pub(crate) fn outline_file(name: &str) -> PathBuf {
     openai_fixtures().join(format!("pages/{name}.page.txt"))
 }
@@ -31,12 +31,12 @@ pub(crate) fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Sai
     (said, outcome)
 }
 
-/// Cut in two anywhere, byte by byte, and in pieces of a few sizes: the same is said, in the same
-/// words.
+/// Checks that the body decodes to the same events if it is cut in two anywhere, or into pieces of
+/// one byte and of a few other sizes.
 #[track_caller]
 pub(crate) fn check_every_chunking(body: &[u8]) {
     let whole = decode([body]);
-    // A long body has many places that are alike.
+    // A long body has many similar positions, so not all are tried.
     for cut in (0..=body.len()).step_by(1 + body.len() / 1500) {
         assert_eq!(decode([&body[..cut], &body[cut..]]), whole, "cut at {cut}");
     }

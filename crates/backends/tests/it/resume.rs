@@ -1,11 +1,11 @@
-//! Ids of conversations come from logs, which anybody may have written: only UUIDs reach a command line.
+//! Ids of conversations come from logs, which may be forged, so only UUIDs reach a command line.
 
 use backends::{Launch, Program, ResumeId, claude, codex, pi};
 use proptest::prelude::*;
 
 const ID: &str = "0199e09f-40e5-7493-a575-de63127bb063";
 
-/// Texts that an imported file may hold in place of an id.
+/// Texts that a forged file may have instead of an id.
 const HOSTILE: [&str; 16] = [
     "",
     "-c",
@@ -25,7 +25,7 @@ const HOSTILE: [&str; 16] = [
     "-0199e09-40e5-7493-a575-de63127bb063",
 ];
 
-/// The command line of every program that resumes.
+/// Returns the command line of every program that can resume.
 fn programs(launch: &Launch) -> Vec<Program> {
     let exec = codex::Settings { app_server: false, ..codex::Settings::default() };
     vec![
@@ -52,9 +52,9 @@ fn hostile_ids_are_refused() {
     assert!(ResumeId::parse(ID).is_some() && ResumeId::parse(&ID.to_uppercase()).is_some());
 }
 
-/// A single changed character is enough.
+/// One changed character makes an id invalid, unless the result is a UUID, too.
 #[test]
-fn every_other_character_anywhere_is_refused() {
+fn an_id_with_a_single_invalid_character_is_refused() {
     for at in 0..ID.len() {
         for letter in (0..=0x7f_u8).map(char::from).chain(['é', '\u{a0}', '\u{202e}', '０']) {
             let changed = format!("{}{letter}{}", &ID[..at], &ID[at + 1..]);
@@ -65,7 +65,7 @@ fn every_other_character_anywhere_is_refused() {
 }
 
 #[test]
-fn each_program_gets_the_id_where_it_is_no_option() {
+fn no_program_can_read_the_id_as_an_option() {
     let launch = Launch { resume: ResumeId::parse(ID), ..Launch::default() };
     let [claude, app_server, exec, pi] = programs(&launch).try_into().unwrap();
     assert!(claude.command.contains(&format!("--resume={ID}")));
@@ -80,7 +80,7 @@ proptest! {
         prop_assert_eq!(ResumeId::parse(&text).is_some(), is_uuid(&text));
     }
 
-    /// The working folder is given to the operating system, and to nobody else.
+    /// The workspace is passed only as the working directory of the process.
     #[test]
     fn the_workspace_is_in_no_argument_and_no_variable(name in "[^a]{1,20}") {
         let workspace = format!("aaaaaaaa{name}");

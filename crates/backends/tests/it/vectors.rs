@@ -1,4 +1,4 @@
-//! Each deviation that was seen in the wild, with what it must come to.
+//! Deviations of real model services from the protocol, with the expected results.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::model::{Response, converse};
 use crate::pages::Session;
 use crate::reading::{check_every_chunking, fixtures, outline_file, summary};
 
-/// Each vector as the answer of a model.
+/// Returns the session that each vector gives as the response of a model service.
 pub(crate) fn sessions() -> Vec<Session> {
     let session = |(name, vector): (String, String)| {
         let vector: Value = serde_json::from_str(&vector).unwrap();
@@ -22,7 +22,7 @@ pub(crate) fn sessions() -> Vec<Session> {
 }
 
 #[test]
-fn every_vector_is_read_as_it_is_meant() {
+fn every_vector_gives_its_expected_summary() {
     let vectors = fixtures("vectors");
     assert_eq!(vectors.len(), 54);
     for (name, vector) in vectors {

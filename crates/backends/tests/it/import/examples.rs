@@ -1,4 +1,4 @@
-//! Cases for reading, and those of which there is no recording.
+//! Cases of the import, some of which have no recording.
 
 use backends::ProgramKind;
 use backends::import::{Imported, Kept, SideFile, Tail, detect, read};
@@ -17,7 +17,7 @@ fn import(kind: ProgramKind, lines: &[Value], side_files: &[SideFile]) -> Import
     imported
 }
 
-/// Messages, answers, and what belongs to neither.
+/// Returns the messages, the answers and all other events as text.
 fn told(imported: &Imported) -> String {
     let mut told = String::new();
     for turn in &imported.turns {
@@ -69,7 +69,7 @@ fn becomes(imported: &Imported, expected: Expect) {
 }
 
 #[test]
-fn who_goes_back_and_says_something_else_has_rewound_the_conversation() {
+fn a_branch_in_a_file_becomes_a_rewind() {
     let claude = [
         claude_user("u1", None, "one"),
         claude_says("a1", "u1", "end_turn", text("first")),
@@ -121,7 +121,7 @@ fn who_goes_back_and_says_something_else_has_rewound_the_conversation() {
 }
 
 #[test]
-fn a_large_output_is_read_from_the_file_beside() {
+fn a_large_output_is_read_from_its_side_file() {
     let call =
         json!({ "type": "tool_use", "id": "t1", "name": "Bash", "input": { "command": "x" } });
     let result = json!([{
@@ -151,7 +151,7 @@ fn a_large_output_is_read_from_the_file_beside() {
 }
 
 #[test]
-fn sub_agents_among_the_other_lines_are_found_by_their_task() {
+fn sub_agent_lines_are_matched_to_calls_by_their_prompt() {
     let input = json!({ "prompt": "look around", "description": "Look" });
     let call = json!({ "type": "tool_use", "id": "t1", "name": "Task", "input": input });
     let inside = |mut line: Value| {
@@ -179,7 +179,7 @@ fn sub_agents_among_the_other_lines_are_found_by_their_task() {
 }
 
 #[test]
-fn what_was_typed_while_claude_code_worked_went_into_the_turn() {
+fn a_message_queued_during_a_turn_is_part_of_the_turn() {
     let call =
         json!({ "type": "tool_use", "id": "t1", "name": "Bash", "input": { "command": "x" } });
     let result = json!([{ "type": "tool_result", "tool_use_id": "t1", "content": "printed" }]);
@@ -203,7 +203,7 @@ fn what_was_typed_while_claude_code_worked_went_into_the_turn() {
 }
 
 #[test]
-fn older_files_of_claude_code_do_not_say_why_the_model_stopped() {
+fn claude_code_files_without_stop_reasons_are_read() {
     let call =
         json!({ "type": "tool_use", "id": "t1", "name": "Bash", "input": { "command": "x" } });
     let result = json!([{ "type": "tool_result", "tool_use_id": "t1", "content": "printed" }]);
@@ -231,9 +231,9 @@ fn older_files_of_claude_code_do_not_say_why_the_model_stopped() {
     becomes(&import(ProgramKind::Claude, &lines, &[]), expected);
 }
 
-/// Before there were items, and turns that are said to begin and end.
+/// Old versions of Codex wrote no items, and no start and end of a turn.
 #[test]
-fn older_files_of_codex_hold_what_the_service_said() {
+fn old_codex_files_with_response_items_are_read() {
     let line = |kind: &str, payload: Value| json!({ "timestamp": "2026-11-15T19:00:00.000Z", "type": kind, "payload": payload });
     let item = |payload: Value| line("response_item", payload);
     let event = |payload: Value| line("event_msg", payload);
@@ -276,7 +276,7 @@ fn older_files_of_codex_hold_what_the_service_said() {
 }
 
 #[test]
-fn older_files_of_codex_tell_of_searches_as_the_service_did() {
+fn web_searches_in_old_codex_files_are_read() {
     let line = |kind: &str, payload: Value| json!({ "timestamp": "2026-11-15T19:00:00.000Z", "type": kind, "payload": payload });
     let action = json!({ "type": "search", "query": "rain" });
     let search =
@@ -306,7 +306,7 @@ fn older_files_of_codex_tell_of_searches_as_the_service_did() {
 }
 
 #[test]
-fn a_line_that_cannot_be_read_is_kept_where_it_stood() {
+fn an_unreadable_line_is_kept_in_its_place() {
     let said = claude_user("u1", None, "go");
     let answer = claude_says("a1", "u1", "end_turn", text("done"));
     let kept = format!("{said}\nthis is nothing\n{answer}\n");
@@ -319,9 +319,9 @@ fn a_line_that_cannot_be_read_is_kept_where_it_stood() {
     assert_eq!(unrecognized, Some(("claude", "this is nothing")));
 }
 
-/// What is of no use is named; all else that nobody knows is shown.
+/// Only kinds that are listed as irrelevant are left out; all other unknown lines are kept.
 #[test]
-fn what_nobody_knows_is_kept() {
+fn unknown_lines_are_kept() {
     let system = |subtype: &str| {
         claude(
             subtype,
@@ -373,7 +373,7 @@ fn what_nobody_knows_is_kept() {
 }
 
 #[test]
-fn files_of_others_are_not_taken_for_conversations() {
+fn other_files_are_not_detected_as_conversations() {
     let own =
         r#"{"seq":1,"at":"2026-11-15T19:00:00.000Z","sessionId":"s","type":"session_created"}"#;
     for (name, head) in [("a.jsonl", own), ("a.jsonl", "{}"), ("a.jsonl", ""), ("a", "text\n")] {

@@ -1,4 +1,4 @@
-//! The files themselves.
+//! The fixtures of the import.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use transcript::{Record, Seq, SessionId};
 
 pub(super) struct File {
     pub(super) kind: ProgramKind,
-    /// `claude/tools`, `pi/1.5/tools`.
+    /// Path without the extension, for example `claude/tools` or `pi/1.5/tools`.
     pub(super) name: String,
     pub(super) text: String,
     pub(super) side_files: Vec<SideFile>,
@@ -69,7 +69,7 @@ pub(super) fn entries(imported: &Imported) -> Vec<&Entry> {
     turns.chain(&imported.rest).collect()
 }
 
-/// Each file as the log that it becomes.
+/// Returns the log that each file gives.
 pub(crate) fn logs() -> impl Iterator<Item = Vec<Record>> {
     File::all().into_iter().map(|file| {
         let imported = file.import(Tail::Close);

@@ -1,4 +1,4 @@
-//! Whatever is in a file, reading it ends, and what is read makes sense.
+//! Fuzz tests: the import of any text ends, and its result is well formed.
 
 use backends::ProgramKind;
 use backends::import::{Kept, SideFile, Tail, detect, read};
@@ -8,7 +8,7 @@ use proptest::sample::{Index, select};
 use super::files::File;
 use super::laws::check;
 
-/// What may happen to a line.
+/// Damage to a line.
 #[derive(Debug, Clone)]
 enum Damage {
     Drop,
@@ -57,7 +57,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_damaged_file_is_read_as_far_as_it_goes(
+    fn a_damaged_file_gives_a_well_formed_import(
         file in any::<Index>(),
         as_kind in select(ProgramKind::ALL.to_vec()),
         is_own_kind in prop::bool::weighted(0.9),
@@ -82,7 +82,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_some_file(name in ".{0,20}", text in "[\\x20-\\x7e\\n{}\"]{0,200}") {
+    fn arbitrary_text_is_not_imported(name in ".{0,20}", text in "[\\x20-\\x7e\\n{}\"]{0,200}") {
         detect(&name, &text);
         for kind in ProgramKind::ALL {
             let kept = Kept { kind, text: &text, side_files: &[], agent: "agent" };

@@ -1,4 +1,4 @@
-//! A file only grows, and so does what is read from it.
+//! Laws about growing files: the records of a prefix are a prefix of the records.
 
 use std::collections::HashSet;
 
@@ -7,12 +7,12 @@ use transcript::{Event, Record, RunMessage, Seq, SessionId};
 
 use super::files::{File, entries};
 
-/// After every line.
+/// Returns the position after every line.
 fn line_ends(text: &str) -> impl Iterator<Item = usize> {
     text.match_indices('\n').map(|(at, _)| at + 1)
 }
 
-/// In every line and after it.
+/// Returns a position within every line and the one after it.
 fn cuts(text: &str) -> Vec<usize> {
     let mut cuts = Vec::new();
     for (start, end) in std::iter::once(0).chain(line_ends(text)).zip(line_ends(text)) {
@@ -23,7 +23,7 @@ fn cuts(text: &str) -> Vec<usize> {
 }
 
 #[test]
-fn what_a_beginning_gives_is_the_beginning_of_what_the_file_gives() {
+fn a_prefix_of_a_file_gives_a_prefix_of_its_records() {
     for file in File::all() {
         let whole = file.import(Tail::Open);
         let whole = entries(&whole);
@@ -37,7 +37,7 @@ fn what_a_beginning_gives_is_the_beginning_of_what_the_file_gives() {
 }
 
 #[test]
-fn turns_that_have_ended_stay_as_they_are_read() {
+fn ended_turns_do_not_change_as_a_file_grows() {
     for file in File::all() {
         let whole = file.import(Tail::Close);
         for cut in line_ends(&file.text) {
@@ -46,7 +46,7 @@ fn turns_that_have_ended_stay_as_they_are_read() {
             };
             for (idx, turn) in beginning.turns.iter().enumerate() {
                 assert_eq!(turn.id, whole.turns[idx].id, "{} cut at {cut}", file.name);
-                // The newest one may have rested only.
+                // The newest turn may have been only idle, and continue later.
                 let is_newest = idx + 1 == beginning.turns.len();
                 assert!(
                     is_newest || *turn == whole.turns[idx],
@@ -60,7 +60,7 @@ fn turns_that_have_ended_stay_as_they_are_read() {
 }
 
 #[test]
-fn nothing_stays_open_and_no_id_is_given_twice() {
+fn nothing_stays_open_and_ids_are_unique() {
     for file in File::all() {
         for cut in line_ends(&file.text) {
             let text = &file.text[..cut];

@@ -1,9 +1,9 @@
-//! An imported conversation is the one that was seen live.
+//! Checks that an imported conversation equals the live one.
 //!
-//! Of each recorded session there are both: what the program said while it ran, and the file that it
-//! kept. A file may hold more, as the session may go on with an older conversation: what was seen live
-//! are its last turns. Notices are left out of the comparison, since most are about what programs do
-//! not keep: tries that failed, questions, warnings.
+//! Each recorded session has the lines that the program wrote while it ran, and the file that it
+//! kept. A session may continue an older conversation, so the live runs are the last turns of the
+//! file. Notices are not compared, since most are about things that programs do not keep: failed
+//! attempts, questions, warnings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use super::files::File;
 use super::laws::answer;
 use crate::{claude, codex, pi};
 
-/// Sessions that come out otherwise, and why.
+/// Sessions whose import differs, and the reason.
 const DEVIATIONS: &[(&str, &str)] = &[
     ("claude/approve-deny-interrupt", REFUSED),
     ("claude/long-sigterm-oneshot", UNFINISHED),
@@ -50,7 +50,7 @@ const EXEC: &str = "`codex exec` says less than Codex keeps.";
 const ANOTHER: &str = "The file is an earlier conversation's: this one never began.";
 
 #[test]
-fn an_imported_conversation_is_the_one_that_was_seen_live() {
+fn an_imported_conversation_equals_the_live_one() {
     let live = live();
     let files = File::all();
     let mut found = BTreeMap::new();
@@ -80,9 +80,9 @@ fn an_imported_conversation_is_the_one_that_was_seen_live() {
     }
 }
 
-/// Of the three, Pi alone keeps it.
+/// Only Pi keeps costs.
 #[test]
-fn an_imported_conversation_has_cost_what_was_seen_live() {
+fn an_imported_conversation_costs_the_same_as_the_live_one() {
     let cost = |answer: &RunMessage| answer.finish.as_ref().and_then(|it| it.cost);
     let (live, mut paid) = (live(), 0);
     let known: BTreeSet<&str> = DEVIATIONS.iter().map(|(name, _)| *name).collect();
@@ -109,7 +109,7 @@ fn live() -> BTreeMap<String, Vec<RunMessage>> {
     all.collect()
 }
 
-/// What was said and done, by the agent and by its sub-agents, and how it ended.
+/// Returns the texts and calls of the agent and of its sub-agents, and the end of the run, as text.
 pub(super) fn talk(answer: &RunMessage) -> String {
     let (mut lines, mut inside) = (Vec::new(), Vec::new());
     for part in &answer.parts {
@@ -130,7 +130,7 @@ pub(super) fn talk(answer: &RunMessage) -> String {
     lines.append(&mut inside);
     let finish = answer.finish.as_ref();
     let error = finish.and_then(|it| it.error.as_ref());
-    // How a program ended, nobody has written down.
+    // A file does not tell how the program exited.
     let why = error.filter(|it| it.code != ErrorCode::AgentExited).map(|it| &it.message);
     let status = finish.map(|it| it.status);
     lines.push(format!("ends {status:?} {:?} {why:?}\n", error.map(|it| &it.code)));
@@ -143,7 +143,7 @@ fn shown(call: &Call) -> String {
     let outcome = call.outcome.as_ref();
     let result = outcome.and_then(|it| it.result.as_ref()).and_then(Body::whole);
     let result: Value = serde_json::from_str(&result.unwrap_or_default()).unwrap_or_default();
-    // What was said against a call is Callboard's to know.
+    // Only Callboard knows the reason for a denial.
     let error = outcome.and_then(|it| it.error.as_ref()).map(|it| &it.code);
     let (stdout, stderr) = (call.stdout.whole(), call.stderr.whole());
     format!(

@@ -1,4 +1,4 @@
-//! What each file becomes, in full: a file beside it, one line for a record.
+//! Snapshots of all records of each file: a file next to it with a line for each record.
 
 use backends::import::{Entry, Tail};
 use expect_test::expect_file;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::files::File;
 
 #[test]
-fn every_file_is_read_as_records() {
+fn every_file_matches_its_record_snapshot() {
     for file in File::all() {
         let imported = file.import(Tail::Close);
         let mut shown = format!(
@@ -27,7 +27,7 @@ fn every_file_is_read_as_records() {
 fn line(entry: &Entry, turn: &str) -> String {
     let mut fields = serde_json::to_value(&entry.event).unwrap();
     let kind = fields.as_object_mut().unwrap().shift_remove("type").unwrap();
-    // Ids of parts and calls begin with the turn's.
+    // Ids of parts and calls start with the id of the turn.
     let fields = short(&fields).to_string().replace(&format!("{turn}."), "");
     let mark = if entry.response_id.is_some() { "  " } else { "- " };
     let time = entry.at.to_string();

@@ -1,5 +1,4 @@
-//! The least that a driver has to do to keep an agent going: it agrees to everything, and answers what the
-//! program would answer.
+//! A minimal driver, which allows every call and sends the responses that the program would send.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -61,16 +60,16 @@ pub(super) struct Driver<'a> {
     is_running: bool,
     is_over: bool,
     wake_at: Option<Millis>,
-    /// Calls that the program asks about.
+    /// Calls that wait for an approval.
     asked: Vec<CallId>,
-    /// How long what is open has become: words, arguments and output.
+    /// Lengths of open texts, arguments and outputs.
     saying: HashMap<String, usize>,
-    /// What comes of a response is of an earlier request.
+    /// Whether the rest of the response belongs to an earlier request.
     is_cut_off: bool,
-    /// How many answers the program still gives.
+    /// Number of responses that the program still sends.
     answers: usize,
     round: usize,
-    /// How many runs there had been when the round began.
+    /// Number of runs at the start of the round.
     run: usize,
     inputs: VecDeque<Input>,
 }
@@ -99,8 +98,7 @@ impl<'a> Driver<'a> {
         driver
     }
 
-    /// How much is remembered, as long as its description is, beside what is being said: a text that goes on
-    /// for ever is kept for as long.
+    /// Returns the length of the state's debug output without open texts, which must be kept.
     pub(super) fn size(&self) -> usize {
         let said: usize = self.saying.values().sum();
         length(&format!("{:?}", self.backend)).saturating_sub(said)
@@ -114,12 +112,12 @@ impl<'a> Driver<'a> {
         self.is_running
     }
 
-    /// It is to be ended, and nothing is kept of it.
+    /// Returns whether the program is to be ended, which discards its state.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// All of it is said, in the run that is open or in a new one.
+    /// Plays all lines in the open run or in a new one.
     pub(super) fn play(&mut self, said: &[String], round: usize) {
         self.round = round;
         if !self.is_running && !self.is_over {
@@ -145,7 +143,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Lets the run come to its end, if need be by a stop.
+    /// Ends the run, with an interrupt if it is open.
     pub(super) fn stop(&mut self) {
         if self.is_running {
             self.give(Input::Run(RunInput::Interrupt));
@@ -212,7 +210,7 @@ impl<'a> Driver<'a> {
                 let history = vec![json!({ "role": "user", "content": "go" })];
                 self.inputs.push_back(Input::Model(ModelInput::History(history)));
             }
-            // It cuts the one before off.
+            // A request cuts the response to the previous one off.
             ModelEffect::Request(_) => self.is_cut_off = true,
         }
     }
@@ -277,7 +275,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// All numbers are of one length.
+/// Returns the length of the text, where every number counts as one character.
 fn length(description: &str) -> usize {
     let mut is_number = false;
     let counts = |letter: char| {

@@ -1,4 +1,4 @@
-//! What each agent has been heard to say, and what it answers to what it is told.
+//! The recorded lines of each agent, and its responses to requests.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use super::driver::{Backend, Input};
 use crate::pages::Session;
 
-/// Stands in an id for the round in which it is said.
+/// Placeholder for the round in an id.
 const ROUND: &str = "§";
-/// ... and in the id of a turn for the run.
+/// Placeholder for the run in the id of a turn.
 const RUN: &str = "¤";
-/// How Codex's conversation is called in all recordings.
+/// Id of Codex's thread in all recordings.
 const THREAD: &str = "thread-1";
 
-/// Where the answer of a model service begins and ends.
+/// Line that stands for the head of a model service's response.
 const HEAD: &str = "the head";
 const ENDED: &str = "the end";
 
@@ -24,13 +24,13 @@ type Make = Arc<dyn Fn() -> Backend>;
 
 pub(super) struct Program {
     pub(super) recordings: Vec<Recording>,
-    /// What it answers to a line.
+    /// Returns the program's responses to a line.
     pub(super) answer: fn(&Value) -> Vec<String>,
-    /// A line that may end the run.
+    /// Checks whether a line may end the run.
     pub(super) ends_run: fn(&str) -> bool,
     pub(super) hear: fn(Vec<String>) -> Vec<Input>,
     pub(super) has_many_runs: bool,
-    /// What it might say besides.
+    /// Other lines that the program may write.
     pub(super) odd: &'static [&'static str],
 }
 
@@ -88,7 +88,7 @@ pub(super) fn codex() -> Program {
 
 pub(super) fn codex_exec() -> Program {
     Program {
-        // Its process ends with the run.
+        // The process of `codex exec` ends with the run.
         has_many_runs: false,
         odd: &[
             r#"{"type":"news§"}"#,
@@ -159,7 +159,7 @@ pub(super) fn pi() -> Program {
     let mut sessions = crate::pi::sessions();
     sessions.retain(|it| it.name != "pi/1.5/bigout");
     for session in &mut sessions {
-        // They have the recorder's ids.
+        // Responses have the recorder's ids.
         session.said.retain(|it| !it.contains(r#""type":"response""#));
     }
     let mut recordings = recordings(sessions, &asking);
@@ -238,7 +238,7 @@ fn lines(said: Vec<String>) -> Vec<Input> {
     said.into_iter().map(|it| Input::Program(ProgramInput::Line(it))).collect()
 }
 
-/// With ids that are of a round.
+/// Returns the recordings with placeholders for the round in their ids.
 fn recordings(sessions: Vec<Session>, backend: &Make) -> Vec<Recording> {
     let recording = |(idx, session): (usize, Session)| Recording {
         said: with_round(&session.said, idx),
@@ -248,7 +248,7 @@ fn recordings(sessions: Vec<Session>, backend: &Make) -> Vec<Recording> {
     sessions.into_iter().enumerate().map(recording).collect()
 }
 
-/// Every id but the conversation's is another one in another round, and in another recording.
+/// Returns the lines with ids that differ by round and recording, except the thread's id.
 fn with_round(said: &[String], recording: usize) -> Vec<String> {
     let mut ids = BTreeSet::new();
     for line in said {
@@ -280,8 +280,7 @@ fn collect_ids(value: &Value, ids: &mut BTreeSet<String>) {
     value.as_array().into_iter().flatten().for_each(|it| collect_ids(it, ids));
 }
 
-/// Codex's conversation and its turns have the same names in all recordings. What it answered to the
-/// recorder is left out.
+/// Gives Codex's thread and turns the same ids in all recordings, and removes its responses.
 fn name_alike(said: &mut Vec<String>) {
     let read = |line: &String| serde_json::from_str::<Value>(line).unwrap_or_default();
     let threads = said.iter().map(|it| read(it)["result"]["thread"]["id"].clone());

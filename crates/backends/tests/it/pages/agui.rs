@@ -1,6 +1,6 @@
-//! Every recording as AG-UI's clients hear it: they take every event, have after each record what a
-//! snapshot would give them, and may go away and come back. What an agent takes back of what it streamed
-//! they keep as it came: there is no word for that.
+//! Every recording as AG-UI clients receive it: they accept every event, have the same state as a
+//! snapshot after each record, and may reconnect. They keep streamed text that the agent corrects
+//! later, since the protocol has no event for that.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use transcript::{Event, Record, ResponseId};
 use super::all;
 
 #[test]
-fn the_strictest_client_takes_every_recording() {
+fn a_strict_client_accepts_every_recording() {
     for session in all() {
         for (run, log) in runs(&session.records) {
             let taken_back = taken_back(&log);
@@ -28,7 +28,7 @@ fn the_strictest_client_takes_every_recording() {
 }
 
 #[test]
-fn clients_come_back_to_every_recording() {
+fn a_client_can_reconnect_to_every_recording() {
     for session in all() {
         for (run, log) in runs(&session.records) {
             let taken_back = taken_back(&log);
@@ -52,7 +52,7 @@ fn runs(records: &[Record]) -> Vec<(ResponseId, Vec<Record>)> {
     runs.map(|run| (run.clone(), of_run(&run))).collect()
 }
 
-/// Texts and calls that ended as something else than what was streamed of them.
+/// Returns the ids of texts and calls whose final text does not start with their deltas.
 fn taken_back(log: &[Record]) -> HashSet<String> {
     let mut streamed: HashMap<String, String> = HashMap::new();
     let mut taken_back = HashSet::new();

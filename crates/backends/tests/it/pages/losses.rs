@@ -1,8 +1,8 @@
-//! Nothing is lost: every string that an agent says, wherever it stands in its lines, is in the
-//! transcript, or is of a kind that is listed here with the reason.
+//! Checks that nothing is lost: every string in an agent's lines is in the transcript, or is of a
+//! kind that is listed here with the reason.
 //!
-//! What is a text and what is not is decided by nobody: lines are walked through without knowing the
-//! protocol. So a field that a program says its words in, and that we do not read, is found.
+//! The check walks through the JSON of all lines without knowledge of the protocol. So it also
+//! finds texts in fields that we do not read.
 
 mod of_no_use;
 
@@ -15,7 +15,7 @@ use self::of_no_use::{ELSEWHERE, OF_NO_USE, SAID_OTHERWISE};
 use super::{Session, all};
 
 #[test]
-fn every_word_is_kept_or_known_to_be_of_no_use() {
+fn every_string_is_kept_or_listed_as_irrelevant() {
     let mut lost = BTreeMap::new();
     let mut checked = 0;
     for session in all() {
@@ -24,7 +24,7 @@ fn every_word_is_kept_or_known_to_be_of_no_use() {
         let lines = session.said.iter();
         let lines = lines.filter(|it| !kept.is_unrecognized(it) && !is_elsewhere(&session, it));
         for (path, text) in lines.flat_map(|it| strings_of(it)) {
-            // Much is said again and again.
+            // Many texts are repeated.
             if reason(&path).is_some() || !seen.insert(text.clone()) || kept.text.contains(&text) {
                 continue;
             }
@@ -52,7 +52,7 @@ fn reason(path: &str) -> Option<&'static str> {
     OF_NO_USE.iter().find(|(_, them)| them.iter().any(|it| is_it(it))).map(|(reason, _)| *reason)
 }
 
-/// All that the transcript has of a session.
+/// All text in the transcript of a session.
 struct Kept {
     text: String,
     unrecognized: Vec<String>,
@@ -77,7 +77,7 @@ impl Kept {
         leaves(value, &mut |_, text| {
             self.text.push_str(text);
             self.text.push('\n');
-            // The same words, without what JSON puts before its letters.
+            // The same text without JSON's escapes.
             if let Some(value) = json_in(text) {
                 leaves(&value, &mut |_, text| {
                     self.text.push_str(text);
@@ -91,14 +91,14 @@ impl Kept {
         self.unrecognized.iter().any(|it| line.ends_with(it.as_str()))
     }
 
-    /// As it was said, or in our words.
+    /// Checks whether the transcript has the line unchanged, without a prefix, or in our words.
     fn has(&self, line: &str) -> bool {
         let line = line.trim();
         let is_kept = |it: &str| self.text.contains(it.trim().trim_end_matches('.'));
         let prefixes = ["API Error: ", "Error: ", "<tool_use_error>Error: ", "/bin/bash -lc '"];
         let bare = prefixes.iter().find_map(|it| line.strip_prefix(it));
         let bare = bare.map(|it| it.trim_end_matches("</tool_use_error>").trim_end_matches('\''));
-        // Claude Code numbers the lines of a file for the model.
+        // Claude Code adds line numbers to a file for the model.
         let numbered = line.split_once('\t').filter(|(n, _)| n.parse::<u32>().is_ok());
         is_kept(line)
             || numbered.is_some_and(|(_, it)| is_kept(it))
@@ -107,7 +107,7 @@ impl Kept {
     }
 }
 
-/// The strings of a line, each with the way to it.
+/// Returns the strings of a line, each with its path.
 fn strings_of(line: &str) -> Vec<(String, String)> {
     let line = line.strip_prefix("data:").unwrap_or(line).trim();
     let Ok(value) = serde_json::from_str::<Value>(line) else { return Vec::new() };
@@ -129,7 +129,7 @@ fn strings_of(line: &str) -> Vec<(String, String)> {
     strings
 }
 
-/// Errors are passed on as they came, after their number.
+/// Parses a text that is JSON, also after a status code, as in errors that are passed on.
 fn json_in(text: &str) -> Option<Value> {
     let text = text.trim_start_matches(|it: char| it.is_ascii_digit()).trim_start();
     text.starts_with('{').then(|| serde_json::from_str(text).ok()).flatten()

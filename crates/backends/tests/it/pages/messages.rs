@@ -1,5 +1,5 @@
-//! Every recording as our own clients read it: a message makes sense after each record, and what has
-//! ended stays as it is.
+//! Every recording in the message format of our own API: a message is consistent after each record,
+//! and ended calls do not change.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use transcript::Transcript;
 use super::{Session, all};
 
 #[test]
-fn messages_make_sense_after_every_record() {
+fn messages_are_consistent_after_every_record() {
     for session in all() {
         let mut transcript = Transcript::default();
         let mut ended = HashMap::new();
@@ -47,7 +47,7 @@ fn check(message: &Value, ended: &mut HashMap<String, Value>, when: &str) {
     assert!(ids.is_subset(&placed), "{when}: every call has a place");
 }
 
-/// The states, and the words for them that others use.
+/// Checks the state of a call, and the status that other clients read.
 fn check_state(call: &Value, when: &str) {
     let (state, status) = (call["state"].as_str().unwrap(), call["status"].as_str().unwrap());
     let expected = match state {
@@ -58,26 +58,26 @@ fn check_state(call: &Value, when: &str) {
         other => panic!("{when}: no such state: {other}"),
     };
     assert_eq!(status, expected, "{when}: {call}");
-    // Whether a call may run can be decided before the agent says how it ended.
+    // A call may be denied before the agent reports its end.
     assert_eq!(call.get("error").is_some(), is_over(call) && status == "error", "{when}: {call}");
     assert!(is_over(call) || !matches!(state, "succeeded" | "failed"), "{when}: {call}");
     assert!(call.get("result").is_none() || is_over(call), "{when}: {call}");
     assert!(!call["name"].as_str().unwrap().is_empty(), "{when}: {call}");
 }
 
-/// Without the words that led to it: at the end of a run without an answer they are the answer.
+/// Returns the call without its commentary, which becomes the answer if the run ends without one.
 fn settled(call: &Value) -> Value {
     let mut call = call.clone();
     call.as_object_mut().unwrap().shift_remove("commentary");
     call
 }
 
-/// It has its one result.
+/// Checks whether the call has its result.
 fn is_over(call: &Value) -> bool {
     call.get("resultSummary").is_some()
 }
 
-/// Of the parts alone.
+/// Returns the final text, derived from the parts alone.
 fn final_text(message: &Value) -> String {
     let is_final = |it: &&Value| it["role"] == "final" && it.get("parentCallId").is_none();
     let texts = message["parts"].as_array().unwrap().iter().filter(is_final);
@@ -86,7 +86,7 @@ fn final_text(message: &Value) -> String {
     texts.into_iter().filter(|it| !it.trim().is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
-/// When all is said: nothing is open, and words that led to a call stand before it.
+/// Checks the messages at the end: nothing is open, and commentary belongs to the call after it.
 fn check_end(session: &Session, transcript: &Transcript) {
     for message in &transcript.messages {
         let message = serde_json::to_value(formats::callboard::message(message)).unwrap();

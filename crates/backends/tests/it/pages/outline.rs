@@ -1,20 +1,20 @@
-//! A page as an outline that a person can read: a line for each block, with its class and state, what
-//! it says, and what is within it. Pictures, ids and clocks are left out.
+//! A readable outline of a page: a line for each block with its class, state and text, followed by
+//! its inner blocks. Pictures, ids and clocks are left out.
 
 use render::testing::Node;
 
-/// What is shown of a block's words.
+/// Maximum number of characters that are shown of a block's text.
 const MAX_CHARS: usize = 110;
-/// They repeat what stands elsewhere on the page, or are the same on each.
+/// Classes that are left out: they repeat other parts or are the same on every page.
 const LEFT_OUT: [&str; 7] =
     ["actions", "chevron", "icon", "mark", "raw-link", "skip", "tool-calls-container"];
-/// What is within them could as well stand without them.
+/// Classes of mere wrappers, whose children are shown without them.
 const WRAPPERS: [&str; 3] = ["inside", "parts", "raw"];
 const INLINE: [&str; 14] = [
     "a", "abbr", "b", "button", "code", "em", "i", "kbd", "label", "small", "span", "strong",
     "sup", "time",
 ];
-/// Their words are read in one go, whatever they are made of.
+/// Classes whose text is shown in one line, regardless of inner blocks.
 const LEAVES: [&str; 8] =
     ["about", "body", "bubble", "heading", "section", "text", "title", "view"];
 
@@ -46,7 +46,7 @@ fn draw(node: &Node, depth: usize, lines: &mut String) {
     }
     let mut within = String::new();
     node.children().iter().for_each(|it| draw(it, depth + 1, &mut within));
-    // What it says of itself stands on its line.
+    // The summary of a block is shown on the block's own line.
     let indent = "  ".repeat(depth + 1);
     let own = within.lines().next().and_then(|it| it.strip_prefix(&indent)).unwrap_or_default();
     match own.strip_prefix("summary: ") {
@@ -80,7 +80,7 @@ fn cut(words: &str) -> String {
     }
 }
 
-/// Classes, role and state; a tag where there is no class. Mere wrappers have none.
+/// Returns the classes or else the tag, the role and the state. Mere wrappers have no label.
 fn label(node: &Node) -> String {
     let mut words: Vec<&str> = classes(node).collect();
     if words.is_empty() && !matches!(node.name(), "div" | "details" | "p" | "") {
@@ -105,7 +105,7 @@ fn is_block(node: &Node) -> bool {
     matches!(node, Node::Element { .. }) && !INLINE.contains(&node.name()) && node.name() != "svg"
 }
 
-/// All words below, blocks parted by a sign.
+/// Returns the whole text of a node, with a sign between blocks.
 fn words(node: &Node) -> String {
     let mut text = String::new();
     collect(node, &mut text);

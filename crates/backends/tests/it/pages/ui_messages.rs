@@ -1,5 +1,5 @@
-//! Every recording as the AI SDK's clients read it after each record, and as they are told it: written down,
-//! for `e2e/chat_recorded.test.mjs` to show all of it to the real packages.
+//! Every recording as messages of the AI SDK after each record, and as its streams, written to
+//! files that `e2e/chat_recorded.test.mjs` gives to the real packages.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -15,7 +15,7 @@ use super::all;
 
 const PROFILES: [(u8, Profile); 3] = [(5, Profile::V5), (6, Profile::V6), (7, Profile::V7)];
 
-/// The same messages are there once, whatever log and version they are of.
+/// Equal messages of a version are written once, even if several logs have them.
 #[test]
 #[expect(clippy::print_stdout, reason = "how much there is, and where, is the result")]
 fn every_prefix_is_written_down() {
@@ -39,7 +39,7 @@ fn every_prefix_is_written_down() {
     assert!(n_prefixes > 12_000, "{n_prefixes} prefixes");
 }
 
-/// Every run of every recording, with the message that is kept of it.
+/// Each stream is written together with the message that is kept of its run.
 #[test]
 #[expect(clippy::print_stdout, reason = "how much there is, and where, is the result")]
 fn every_stream_is_written_down() {
@@ -63,7 +63,7 @@ fn every_stream_is_written_down() {
     assert!(n_streams > 1000, "{n_streams} streams");
 }
 
-/// Recordings of programs and models, what programs have kept on disk, and logs written by hand.
+/// Returns the logs of recordings, of imported files, and logs that were written by hand.
 fn logs() -> impl Iterator<Item = Vec<Record>> {
     all().map(|it| it.records).chain(crate::import::logs()).chain(by_hand())
 }
@@ -80,7 +80,7 @@ fn by_hand() -> impl Iterator<Item = Vec<Record>> {
     })
 }
 
-/// What each version is shown, as the list's JSON. 6 and 7 keep the same.
+/// Returns the JSON of the messages for each version. Versions 6 and 7 have the same messages.
 fn shown(transcript: &Transcript) -> [(u8, String); 3] {
     let list = |of: &dyn Fn(&Message) -> Option<Value>| {
         let messages = transcript.messages.iter().filter(|it| !it.superseded);
@@ -95,7 +95,7 @@ fn shown(transcript: &Transcript) -> [(u8, String); 3] {
 }
 
 #[test]
-fn versions_6_and_7_keep_the_same() {
+fn versions_6_and_7_keep_the_same_messages() {
     for records in logs() {
         for message in &Transcript::replay(&records).messages {
             let [of_6, of_7] =
@@ -109,7 +109,7 @@ fn file_url(file: &Attachment) -> String {
     format!("http://localhost/{}", file.blob)
 }
 
-/// A file in the folder that Cargo keeps for tests.
+/// A file in Cargo's temporary folder for tests.
 struct Lines {
     path: PathBuf,
     file: BufWriter<File>,
@@ -126,7 +126,7 @@ impl Lines {
         writeln!(self.file, "{line}").unwrap();
     }
 
-    /// Where it is.
+    /// Finishes the file and returns its path.
     fn close(mut self) -> String {
         self.file.flush().unwrap();
         self.path.display().to_string()

@@ -1,8 +1,9 @@
-//! What of the agents' lines is not for people, and why.
+//! Kinds of strings in agents' lines that are not shown to people, with reasons.
 
 type Reasons = &'static [(&'static str, &'static [&'static str])];
 
-/// By the beginning of the way to it; after a `*`, by its end; after a `=`, by all of it.
+/// Irrelevant strings, given by the beginning of their path; after a `*` by its end; after a `=` by
+/// the whole path.
 #[rustfmt::skip]
 pub(super) const OF_NO_USE: Reasons = &[
     ("names of things, for machines", &[
@@ -77,7 +78,7 @@ pub(super) const OF_NO_USE: Reasons = &[
     ]),
 ];
 
-/// Lines of one recording, by a sign of them.
+/// Ignored lines: the recording, a text that they contain, and the reason.
 pub(super) const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "made_up/codex/said-from-elsewhere",
@@ -96,7 +97,7 @@ pub(super) const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("pi/1.5/steer", "SCENARIO:context follow up", "the recorder let Pi keep a queue; we never do"),
 ];
 
-/// By the beginning of a line.
+/// Strings that the transcript states in other words, given by the beginning of a line.
 #[rustfmt::skip]
 pub(super) const SAID_OTHERWISE: Reasons = &[
     ("the prompt of Pi's own, which the recorder has left out", &["[elided]"]),
