@@ -56,7 +56,7 @@ const DIFFERENCES = {
     givesUpAt429: true,
     // Said before all else, in the first answer.
     limits:
-      "notice: Codex is driven without its app-server: its words come whole, and it does what its sandbox allows without asking.",
+      "notice: Codex runs without its app-server: messages arrive whole, and it does what its sandbox allows without asking.",
   },
   pi: {
     name: "Pi",

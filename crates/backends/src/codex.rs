@@ -268,7 +268,7 @@ impl Codex {
     /// Takes the next step towards the turn.
     fn advance(&mut self, cx: &mut Cx) {
         if cx.is_gone() {
-            return self.fail(failure::of_text("it is being started anew; send it again"), cx);
+            return self.fail(failure::of_text("it is restarting; send the message again"), cx);
         }
         match &self.link {
             Link::New => {
@@ -386,8 +386,8 @@ impl Codex {
             }
             (Sent::OpenThread { .. }, Some(error)) => {
                 let why = format!(
-                    "Codex could not take up its conversation again and begins a new one, which knows \
-                     nothing of what was said before. {}",
+                    "Codex could not resume its conversation and starts a new one without the earlier \
+                     messages. {}",
                     error.message
                 );
                 cx.out.notice(Level::Error, why);
@@ -402,7 +402,7 @@ impl Codex {
             }
             (Sent::Correction { name }, Some(error)) => {
                 let text = format!(
-                    "Codex did not take what you said of its call of {name}, and the model has not seen \
+                    "Codex did not accept your reason for declining {name}, and the model has not seen \
                      it: {}",
                     error.message
                 );

@@ -54,12 +54,12 @@ pub(super) fn of_turn(result: &TurnResult, kind: Option<&str>) -> ErrorInfo {
         _ if result.subtype == "error_max_turns" => (
             ErrorCode::ToolIterationLimit,
             format!(
-                "Claude Code stopped at its limit of turns ({said}). Continue if it is worth it."
+                "Claude Code stopped at its limit of turns ({said}). Send a message to continue."
             ),
         ),
         _ if result.subtype.starts_with("error") => (
             ErrorCode::AgentExited,
-            format!("Claude Code could not go on ({said}). If it stays so, start a new session."),
+            format!("Claude Code could not go on ({said}). If this persists, start a new session."),
         ),
         _ => (
             ErrorCode::UpstreamError,

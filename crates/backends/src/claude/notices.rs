@@ -41,17 +41,17 @@ pub(super) fn of_mode(status: &Status) -> Option<String> {
 /// Returns `None` while enough is left.
 pub(super) fn of_limit(limit: &LimitInfo, now: Millis) -> Option<(Level, String)> {
     let (level, what) = match limit.status.as_deref()? {
-        "allowed_warning" => (Level::Info, "is nearly used up"),
-        "rejected" => (Level::Error, "is used up"),
+        "allowed_warning" => (Level::Info, "is nearly reached"),
+        "rejected" => (Level::Error, "is reached"),
         _ => return None,
     };
     let resets_at = limit.resets_at.map(|at| Millis(at.saturating_mul(1000)));
     let minutes = resets_at.map(|at| at.since(now) / 60_000).filter(|it| *it > 0);
     let when = minutes.map(|it| match it {
-        ..120 => format!(" There is more in {it} minutes."),
-        _ => format!(" There is more in {} hours.", it / 60),
+        ..120 => format!(" It resets in {it} minutes."),
+        _ => format!(" It resets in {} hours.", it / 60),
     });
-    Some((level, format!("What the account allows {what}.{}", when.unwrap_or_default())))
+    Some((level, format!("The account's usage limit {what}.{}", when.unwrap_or_default())))
 }
 
 /// Returns `None` unless the login failed.
@@ -77,7 +77,7 @@ pub(super) fn of_hook(hook: &Hook) -> Option<String> {
 pub(super) fn of_failed_server(name: &str, is_ours: bool) -> String {
     match is_ours {
         true => "Claude Code could not connect to Callboard's own tools, so it cannot reach other \
-                 agents until it is started anew."
+                 agents until it is restarted."
             .to_owned(),
         false => format!("Claude Code could not start its MCP server {name}."),
     }

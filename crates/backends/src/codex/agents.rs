@@ -197,7 +197,10 @@ impl Codex {
             }
             "error" if params["willRetry"] != true => {
                 let error = failure::of_turn(&params["error"]);
-                cx.out.notice(Level::Error, format!("An agent of Codex's: {}", error.message));
+                cx.out.notice(
+                    Level::Error,
+                    format!("A sub-agent of Codex failed: {}", error.message),
+                );
             }
             _ => {
                 if !run.handle_notification(Some(thread), method, params, line, cx) {

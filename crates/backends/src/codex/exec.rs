@@ -91,19 +91,19 @@ impl Adapter for CodexExec {
 
     fn start(&mut self, history: &[Value], cx: &mut Cx) {
         if std::mem::replace(&mut self.is_used, true) {
-            let error = failure::of_text("its process is over");
+            let error = failure::of_text("its process has ended");
             return self.end(RunStatus::Failed, Some(error), None, cx);
         }
         if !self.is_resumed {
             cx.out.notice(
                 Level::Info,
-                "Codex is driven without its app-server: its words come whole, and it does what its \
+                "Codex runs without its app-server: messages arrive whole, and it does what its \
                  sandbox allows without asking.",
             );
         }
         let prompt = wire::prompt(history);
         if prompt.iter().any(|it| it["type"] != "text") {
-            cx.out.notice(Level::Error, "Codex gets no pictures without its app-server.");
+            cx.out.notice(Level::Error, "Codex cannot take pictures without its app-server.");
         }
         // The driver adds the end of the last line.
         cx.out.write(wire::words(&prompt));

@@ -34,7 +34,7 @@ pub(super) fn of_exit(exit: &Exit, had_answered: bool) -> ErrorInfo {
     let (how, stderr_tail) = (exit.how(), exit.stderr_tail());
     let mut message = format!("Codex ended in the middle of its work ({how}).");
     if !stderr_tail.is_empty() {
-        message += &format!(" Its last words: {stderr_tail}");
+        message += &format!(" It wrote: {stderr_tail}");
     }
     if !had_answered {
         message += " If 'codex app-server' does not work in a terminal either, update Codex.";

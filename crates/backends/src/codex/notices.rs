@@ -6,7 +6,7 @@ use serde_json::Value;
 pub(super) fn of_hook(run: &Value) -> Option<String> {
     let what = match run["status"].as_str()? {
         "failed" => "failed",
-        "blocked" => "did not let it pass",
+        "blocked" => "blocked the action",
         "stopped" => "stopped the turn",
         _ => return None,
     };

@@ -262,7 +262,7 @@ impl Run {
         let withdrawn = cx.approvals.withdraw(|_, it| it.id == *request_id, &mut cx.out);
         let Some((_, Request { agent, own_item: Some(item), .. })) = withdrawn else { return };
         if let Some(author) = self.author_mut(agent.as_deref()) {
-            let why = "Codex no longer asks.";
+            let why = "Codex withdrew the request.";
             let error = Some(ErrorInfo::new(ErrorCode::ToolInterrupted, why));
             let outcome = Outcome { ok: false, result: None, error, duration_ms: None };
             author.finish_call(&item, outcome, &mut cx.out);

@@ -91,7 +91,7 @@ impl ModelEmitter {
     }
 
     pub(super) fn refuse_for_limit(&mut self, call: &ReadyCall) {
-        let why = "This run has called as many tools as it may; nothing ran.";
+        let why = "This run reached its limit of tool calls; nothing ran.";
         self.refuse(call, ErrorInfo::new(ErrorCode::ToolIterationLimit, why));
     }
 

@@ -65,8 +65,8 @@ impl Failure {
         if (300..400).contains(&status) {
             let to = header(headers, "location").unwrap_or("somewhere else");
             let message = format!(
-                "{} sends us to {to}. Keys are sent to nobody but the service: put the right \
-                 address into base_url.",
+                "{} redirects to {to}. Redirects are not followed, to protect the key: set base_url \
+                 to the right address.",
                 capitalised(&service(settings))
             );
             failure.error = ErrorInfo::new(ErrorCode::UpstreamError, message);
@@ -83,7 +83,7 @@ impl Failure {
     }
 
     pub(super) fn stopped_with_error(settings: &Settings) -> Self {
-        Self::because(settings, Cause::Busy, "it stopped with an error and said no more")
+        Self::because(settings, Cause::Busy, "it stopped with an error and gave no details")
     }
 
     pub(super) fn broke_off(settings: &Settings) -> Self {
@@ -91,7 +91,7 @@ impl Failure {
     }
 
     pub(super) fn said_nothing(settings: &Settings) -> Self {
-        let said = "it answered nothing that can be read; is base_url right?";
+        let said = "the response could not be read; check base_url";
         Self::because(settings, Cause::Busy, said)
     }
 

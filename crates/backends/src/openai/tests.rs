@@ -475,7 +475,7 @@ fn errors_say_what_to_do() {
             [("location", "http://other/")],
             "",
             expect![
-                "upstream_error: The model service at http://model/v1 sends us to http://other/. Keys are sent to nobody but the service: put the right address into base_url."
+                "upstream_error: The model service at http://model/v1 redirects to http://other/. Redirects are not followed, to protect the key: set base_url to the right address."
             ],
         ),
         (

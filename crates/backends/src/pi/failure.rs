@@ -37,9 +37,9 @@ fn split(message: &str) -> (Option<u16>, &str) {
 /// The error of a run that was refused because no approval would be asked for.
 pub(super) fn unguarded() -> ErrorInfo {
     let message = "Pi has not loaded Callboard's extension, so it would run every tool without asking. \
-                   Callboard has not given it the message, and ends it. See what Pi prints when it is \
-                   started and what this agent's args say of extensions; or set its permission_mode to \
-                   auto, and nothing is asked.";
+                   Callboard has not sent it the message and ends it. Check Pi's output at startup and \
+                   the extension options in this agent's args, or set its permission_mode to auto to \
+                   run without approvals.";
     ErrorInfo::new(ErrorCode::AgentExited, message)
 }
 

@@ -223,8 +223,8 @@ impl Run {
     /// Ends the run. `is_kept`: Pi has a conversation to resume.
     pub(super) fn exited(&mut self, exit: &Exit, is_kept: bool, cx: &mut Cx) {
         if !is_kept && !matches!(self.phase, Phase::Prompted) {
-            let text = "Pi keeps a conversation only from its first answer on: the next message begins \
-                        a new one, which knows nothing of this.";
+            let text = "Pi saves a conversation only after its first answer: the next message begins a \
+                        new one without this one.";
             cx.out.notice(Level::Error, text);
         }
         let is_resting = matches!(self.phase, Phase::Resting { .. });
@@ -345,7 +345,7 @@ impl Run {
         let is_seen = cx.steering.see(|it| it.text == text, &mut cx.out)
             || (!is_prompt && cx.steering.see(|_| true, &mut cx.out));
         if !is_seen && self.prompt.is_none() {
-            cx.out.notice(Level::Info, format!("Pi goes on: {text}"));
+            cx.out.notice(Level::Info, format!("Pi continues: {text}"));
         }
     }
 
@@ -406,7 +406,7 @@ impl Run {
             (Some(error), _) => {
                 let why = failure::shortened(&error);
                 // The error may be that of an attempt, or a refusal to try again.
-                let text = format!("Pi says of shortening the conversation: {why}.");
+                let text = format!("Pi could not shorten the conversation: {why}.");
                 cx.out.notice(Level::Error, text);
             }
             (None, true) => cx.out.notice(Level::Info, "Pi did not shorten the conversation."),
@@ -446,7 +446,7 @@ impl Run {
                 self.end(RunStatus::Completed, None, cx);
             }
             None => {
-                cx.out.notice(Level::Info, "Pi has taken the message and did not answer.");
+                cx.out.notice(Level::Info, "Pi accepted the message and did not answer.");
                 cx.out.continuation(false, "completed", "Agent");
                 self.end(RunStatus::Completed, None, cx);
             }

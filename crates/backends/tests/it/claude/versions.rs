@@ -113,12 +113,9 @@ fn notices_report_limits_failed_hooks_logins_and_modes() {
         (limit("allowed"), None),
         (
             limit("allowed_warning"),
-            Some("What the account allows is nearly used up. There is more in 9 minutes."),
+            Some("The account's usage limit is nearly reached. It resets in 9 minutes."),
         ),
-        (
-            limit("rejected"),
-            Some("What the account allows is used up. There is more in 9 minutes."),
-        ),
+        (limit("rejected"), Some("The account's usage limit is reached. It resets in 9 minutes.")),
         (hook("success"), None),
         (hook("error"), Some("Claude Code's hook Stop failed: no")),
         (login(Value::Null), None),

@@ -102,7 +102,7 @@ fn hooks_and_reviewers_that_intervene_give_notices() {
         &mut stage,
         expect![[r#"
         notice {"level":"error","text":"Codex's preToolUse hook failed: Not on a Monday."}
-        notice {"level":"error","text":"Codex's preToolUse hook did not let it pass: Not on a Monday."}
+        notice {"level":"error","text":"Codex's preToolUse hook blocked the action: Not on a Monday."}
         notice {"level":"error","text":"Codex's preToolUse hook stopped the turn: Not on a Monday."}
         notice {"level":"info","text":"Codex's reviewer has allowed it."}
         notice {"level":"info","text":"Codex's reviewer has refused it: Too risky."}

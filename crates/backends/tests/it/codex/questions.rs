@@ -77,7 +77,7 @@ fn requests_that_codex_resolves_are_withdrawn() {
             ASK r1.2 null
             WITHDRAW r1.1
             WITHDRAW r1.2
-            tool_result {"callId":"r1.2","toolName":"request_permissions","ok":false,"error":{"code":"tool_interrupted","message":"Codex no longer asks."}}
+            tool_result {"callId":"r1.2","toolName":"request_permissions","ok":false,"error":{"code":"tool_interrupted","message":"Codex withdrew the request."}}
         "#]],
     );
 }

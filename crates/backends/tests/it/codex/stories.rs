@@ -276,7 +276,7 @@ fn a_lost_conversation_is_replaced_by_a_new_thread() {
     check(
         &mut stage,
         expect![[r#"
-            notice {"level":"error","text":"Codex could not take up its conversation again and… (154 bytes)"}
+            notice {"level":"error","text":"Codex could not resume its conversation and starts… (131 bytes)"}
               -> {"id":3,"method":"thread/start","params":{"cwd":"","approvalPolicy":"on-request","sandbox":"workspace-write"}}
             agent_linked {"cliSessionId":"thread-1","version":"1"}
               -> {"id":4,"method":"turn/start","params":{"threadId":"thread-1","input":[{"type":"text","text":"go","text_elements":[]}],"summary":"auto"}}

@@ -96,7 +96,7 @@ fn feedback_that_codex_refuses_gives_a_notice() {
     check(
         &mut stage,
         expect![[r#"
-            notice {"level":"error","text":"Codex did not take what you said of its call of sh… (124 bytes)"}
+            notice {"level":"error","text":"Codex did not accept your reason for declining she… (123 bytes)"}
         "#]],
     );
 }

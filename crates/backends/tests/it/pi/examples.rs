@@ -187,7 +187,7 @@ fn a_command_without_an_answer_completes_the_run() {
         2,
         expect![[r#"
         < {"id":"state-3","type":"get_state"}
-        notice {"level":"info","text":"Pi has taken the message and did not answer."}
+        notice {"level":"info","text":"Pi accepted the message and did not answer."}
         continuation {"shouldContinue":false,"stopReason":"completed","resolvedBy":"Agent"}
         end Completed
     "#]],
@@ -204,7 +204,7 @@ fn a_command_without_an_answer_completes_the_run() {
         wake_at 5000
         > wake
         < {"id":"state-3","type":"get_state"}
-        notice {"level":"info","text":"Pi has taken the message and did not answer."}
+        notice {"level":"info","text":"Pi accepted the message and did not answer."}
         continuation {"shouldContinue":false,"stopReason":"completed","resolvedBy":"Agent"}
         end Completed
     "#]],
@@ -245,7 +245,7 @@ fn pi_may_start_a_run_by_itself() {
         6,
         expect![[r#"
             begin
-            notice {"level":"info","text":"Pi goes on: The build is done"}
+            notice {"level":"info","text":"Pi continues: The build is done"}
             step_start {"index":0}
             text_start {"partId":"self0.1"}
             text_done {"partId":"self0.1","text":"Good."}
@@ -579,7 +579,7 @@ fn an_exit_during_the_first_answer_gives_a_notice() {
         1,
         expect![[r#"
             > exited None ""
-            notice {"level":"error","text":"Pi keeps a conversation only from its first answer on: the next message begins a new one, which knows nothing of this."}
+            notice {"level":"error","text":"Pi saves a conversation only after its first answer: the next message begins a new one without this one."}
             continuation {"shouldContinue":false,"stopReason":"error","resolvedBy":"AgentExited"}
             end Failed agent_exited: Pi stopped before it had answered (ended by a signal). Send the message again.
         "#]],

@@ -127,7 +127,7 @@ fn pi_without_our_extension_gets_no_prompt() {
             cannot_steer m1
             continuation {"shouldContinue":false,"stopReason":"error","resolvedBy":"ErrorPolicy"}
             quit
-            end Failed agent_exited: Pi has not loaded Callboard's extension, so it would run every tool without asking. Callboard has not given it the message, and ends it. See what Pi prints when it is started and what this agent's args say of extensions; or set its permission_mode to auto, and nothing is asked.
+            end Failed agent_exited: Pi has not loaded Callboard's extension, so it would run every tool without asking. Callboard has not sent it the message and ends it. Check Pi's output at startup and the extension options in this agent's args, or set its permission_mode to auto to run without approvals.
         "#]],
     );
     let mut stage = Stage::without_extension(true);
