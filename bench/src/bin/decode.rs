@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use backends::openai::{Decoder, Said};
+use backends::openai::{AnswerDelta, Decoder};
 use bench::say;
 use eventsource_stream::Eventsource;
 use futures_util::{FutureExt, StreamExt};
@@ -78,7 +78,7 @@ fn answer(delta: impl Fn(usize) -> serde_json::Value) -> Vec<u8> {
 fn decode(body: &[u8]) -> usize {
     let mut decoder = Decoder::default();
     let said = body.chunks(PIECE).flat_map(|piece| decoder.feed(piece));
-    said.map(|it| if let Said::Text(text) = it { text.len() } else { 0 }).sum()
+    said.map(|it| if let AnswerDelta::Text(text) = it { text.len() } else { 0 }).sum()
 }
 
 #[derive(Deserialize)]

@@ -46,7 +46,7 @@ use crate::{Exit, Launch, ProgramBackend, ProgramEffect, ResumeId, RunEffect, Ve
 /// The `source` of lines that cannot be read.
 const SOURCE: &str = "codex";
 /// Time that Codex has to end a turn that was interrupted, or that it seems to have left.
-const PATIENCE_MS: u64 = 5000;
+const END_TIMEOUT_MS: u64 = 5000;
 
 /// Number of our requests that may stay without a response after a run.
 const UNANSWERED: usize = 32;
@@ -227,15 +227,15 @@ impl Adapter for Codex {
             return;
         }
         run.cancel_questions(cx);
-        cx.wake_after(PATIENCE_MS);
+        cx.wake_after(END_TIMEOUT_MS);
         self.interrupt_turn(cx);
     }
 
     fn time_out(&mut self, cx: &mut Cx) {
         let Some(run) = &mut self.run else { return };
         // Agents that ignore a stop live in the process, and end with it.
-        let defies_stop = run.is_interrupted && run.has_agents_at_work();
-        if run.outcome.is_some() && !defies_stop {
+        let ignores_stop = run.is_interrupted && run.has_agents_at_work();
+        if run.outcome.is_some() && !ignores_stop {
             return self.end_as_it_did(cx);
         }
         if run.is_interrupted {

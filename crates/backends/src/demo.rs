@@ -4,11 +4,11 @@
 //! [`Demo`] continues a run that broke off, because the history holds everything that was done.
 
 mod answer;
-mod beats;
 mod call;
 mod history;
 mod places;
 mod plan;
+mod playback;
 mod script;
 mod sentence;
 mod understand;
@@ -21,10 +21,10 @@ use transcript::{
     CallId, ErrorCode, ErrorInfo, Event, Millis, PartId, ResponseId, RunMessage, RunStatus, Usage,
 };
 
-use self::beats::Beats;
-pub use self::beats::Pace;
 use self::history::count_words;
 use self::plan::{Plan, Purpose, Step};
+pub use self::playback::Pace;
+use self::playback::Playback;
 use crate::model_backend::{ids_given, open_calls};
 use crate::{
     Ending, ModelBackend, ModelEffect, ModelInput, ReadyCall, RunEffect, RunInput, ToolOutcome,
@@ -57,7 +57,7 @@ impl ModelBackend for Demo {
             (ModelInput::ToolResult { call_id, outcome }, Some(run)) => {
                 run.take_result(&call_id, outcome);
             }
-            (ModelInput::Run(RunInput::Wake), Some(run)) => run.beats.wake(),
+            (ModelInput::Run(RunInput::Wake), Some(run)) => run.playback.wake(),
             (ModelInput::Run(RunInput::Interrupt), Some(run)) => run.interrupt(),
             // The plan is made once.
             (ModelInput::Run(RunInput::Steer { message_id, .. }), _) => {
@@ -91,11 +91,11 @@ impl Demo {
 struct Run {
     response_id: ResponseId,
     plan: Plan,
-    beats: Beats,
+    playback: Playback,
     /// Calls without a result, and which task of the plan each of them is.
     waiting: Vec<(CallId, usize)>,
     /// An earlier run began to answer, and this one has not said yet that it goes on.
-    must_say_it_goes_on: bool,
+    must_announce_resumption: bool,
     ids_given: u32,
     steps_begun: u32,
     is_step_open: bool,
@@ -121,9 +121,9 @@ impl Run {
         Self {
             response_id,
             usage: Tally { input: history.words, ..Tally::default() },
-            must_say_it_goes_on: history.goes_on,
+            must_announce_resumption: history.goes_on,
             plan: plan::plan(history),
-            beats: Beats::new(pace),
+            playback: Playback::new(pace),
             waiting: Vec::new(),
             ids_given: 0,
             steps_begun: 0,
@@ -134,7 +134,7 @@ impl Run {
     /// Continues a run: finished calls are in the history, and open ones are called again under their ids.
     fn resumed(answer: &RunMessage, history: &[Value], pace: Pace) -> Self {
         let mut run = Self::new(answer.id.clone(), history, pace);
-        run.must_say_it_goes_on = false;
+        run.must_announce_resumption = false;
         run.ids_given = ids_given(answer);
         run.steps_begun = answer.steps.len() as u32;
         run.is_step_open = answer.steps.last().is_some_and(|it| it.finished.is_none());
@@ -142,7 +142,7 @@ impl Run {
         for call in open_calls(answer) {
             let task = run.plan.take_over(&call.tool_name, &call.arguments);
             run.waiting.extend(task.map(|it| (call.call_id.clone(), it)));
-            run.beats.effect(ModelEffect::RunTool(call));
+            run.playback.effect(ModelEffect::RunTool(call));
         }
         run
     }
@@ -156,16 +156,16 @@ impl Run {
 
     /// Open parts stay open: the driver closes them.
     fn interrupt(&mut self) {
-        self.beats = Beats::new(Pace::Instant);
+        self.playback = Playback::new(Pace::Instant);
         self.waiting.clear();
         self.plan.steps.clear();
         self.end(RunStatus::Cancelled, None);
     }
 
     fn play(&mut self, now: Millis) -> Vec<ModelEffect> {
-        let mut effects = self.beats.play(now);
-        while self.beats.is_empty() && self.waiting.is_empty() && self.write_next_step() {
-            effects.extend(self.beats.play(now));
+        let mut effects = self.playback.play(now);
+        while self.playback.is_empty() && self.waiting.is_empty() && self.write_next_step() {
+            effects.extend(self.playback.play(now));
         }
         effects
     }
@@ -186,14 +186,14 @@ impl Run {
     }
 
     fn start_step(&mut self, step: &Step) {
-        self.beats.start_step(self.steps_begun);
+        self.playback.start_step(self.steps_begun);
         self.steps_begun += 1;
         self.is_step_open = true;
         for about in &step.thoughts {
             let thought = script::thought(about);
             self.usage.output += count_words(&thought);
             let part_id = self.next_part_id();
-            self.beats.thinking(&part_id, &thought);
+            self.playback.thinking(&part_id, &thought);
         }
     }
 
@@ -204,7 +204,7 @@ impl Run {
         let mut runs = Vec::new();
         for (call, &task) in calls.iter().zip(tasks) {
             let call_id = self.next_call_id();
-            self.beats.call(&call_id, call);
+            self.playback.call(&call_id, call);
             let arguments = call.arguments().to_string();
             self.usage.output += count_words(&arguments);
             self.waiting.push((call_id.clone(), task));
@@ -212,7 +212,7 @@ impl Run {
             runs.push(ModelEffect::RunTool(ReadyCall { call_id, tool_name, arguments }));
         }
         for run in runs {
-            self.beats.effect(run);
+            self.playback.effect(run);
         }
     }
 
@@ -231,24 +231,24 @@ impl Run {
 
     fn break_down(&mut self) {
         let part_id = self.next_part_id();
-        self.beats.open_text(&part_id, script::BEFORE_BREAKING);
+        self.playback.open_text(&part_id, script::BEFORE_BREAKING);
         let error = ErrorInfo::new(ErrorCode::UpstreamError, script::BROKEN);
         self.end(RunStatus::Failed, Some(error));
     }
 
     fn say(&mut self, mut text: String) {
-        if std::mem::take(&mut self.must_say_it_goes_on) {
+        if std::mem::take(&mut self.must_announce_resumption) {
             // A list or a heading needs a line of its own.
             let gap = if text.contains('\n') { "\n\n" } else { " " };
             text = format!("{}{gap}{text}", script::GOING_ON);
         }
         self.usage.output += count_words(&text);
         let part_id = self.next_part_id();
-        self.beats.text(&part_id, &text);
+        self.playback.text(&part_id, &text);
     }
 
     fn finish_step(&mut self, finish_reason: &str) {
-        self.beats.event(Event::StepFinish {
+        self.playback.event(Event::StepFinish {
             index: self.steps_begun - 1,
             finish_reason: finish_reason.to_owned(),
             usage: Some(self.usage.finish_step()),
@@ -259,7 +259,7 @@ impl Run {
     }
 
     fn continuation(&mut self, should_continue: bool, stop_reason: &str, resolved_by: &str) {
-        self.beats.event(Event::Continuation {
+        self.playback.event(Event::Continuation {
             should_continue,
             stop_reason: stop_reason.to_owned(),
             resolved_by: resolved_by.to_owned(),
@@ -269,7 +269,7 @@ impl Run {
 
     fn end(&mut self, status: RunStatus, error: Option<ErrorInfo>) {
         let usage = self.usage.total;
-        self.beats.effect(RunEffect::End(Ending { status, error, usage, cost: None }));
+        self.playback.effect(RunEffect::End(Ending { status, error, usage, cost: None }));
     }
 
     fn next_part_id(&mut self) -> PartId {

@@ -28,7 +28,7 @@ use crate::surrogates::Surrogates;
 
 /// A conversation as the program keeps it on disk.
 #[derive(Debug, Clone, Copy)]
-pub struct Kept<'a> {
+pub struct ConversationFile<'a> {
     /// The program.
     pub kind: ProgramKind,
     /// Content of the file.
@@ -108,7 +108,7 @@ pub fn detect(name: &str, head: &str) -> Option<ProgramKind> {
 }
 
 /// Reads a conversation. Returns `None` if the file does not name its conversation.
-pub fn read(kept: &Kept<'_>, tail: Tail) -> Option<Imported> {
+pub fn read(kept: &ConversationFile<'_>, tail: Tail) -> Option<Imported> {
     match kept.kind {
         ProgramKind::Claude => claude::read(kept, tail),
         ProgramKind::Codex => codex::read(kept, tail),

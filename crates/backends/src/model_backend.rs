@@ -156,7 +156,7 @@ pub struct Request {
     /// JSON body.
     pub body: Arc<str>,
     /// Time without data after which the connection counts as lost.
-    pub patience_ms: u64,
+    pub idle_timeout_ms: u64,
 }
 
 /// Omits headers, which hold keys, and bodies, which hold messages.

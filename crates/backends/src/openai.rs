@@ -30,7 +30,7 @@ use transcript::{
     CallId, ErrorInfo, Event, Level, MessageId, Millis, ResponseId, RunMessage, RunStatus,
 };
 
-pub use self::decoder::{Decoder, FinishedCall, Outcome, Said, ServiceError};
+pub use self::decoder::{AnswerDelta, Decoder, FinishedCall, Outcome, ServiceError};
 use self::emitter::ModelEmitter;
 use self::failure::Failure;
 pub use self::finish_reason::FinishReason;
@@ -247,7 +247,7 @@ impl Run {
         }
     }
 
-    fn emit_all(&mut self, said: Vec<Said>) {
+    fn emit_all(&mut self, said: Vec<AnswerDelta>) {
         let mut has_emitted = false;
         for it in said {
             has_emitted |= self.emitter.emit(it);
@@ -268,7 +268,7 @@ impl Run {
 
     /// The model has begun to answer the conversation that holds them.
     fn mark_seen(&mut self) {
-        while self.steering.see(|_| true, &mut self.emitter.out) {}
+        while self.steering.mark_seen(|_| true, &mut self.emitter.out) {}
     }
 
     /// Handles the end of a response, complete or not.
@@ -294,7 +294,7 @@ impl Run {
             None => Some(match lost {
                 Some(lost) => Failure::lost(settings, &lost),
                 None if outcome.has_answer => Failure::broke_off(settings),
-                None => Failure::said_nothing(settings),
+                None => Failure::unreadable(settings),
             }),
         }
     }

@@ -31,9 +31,9 @@ use crate::{
 
 /// Number of calls, and of texts, that may be open at a time. A program that begins more has abandoned the
 /// oldest.
-pub(crate) const MOST_OPEN: usize = 128;
+pub(crate) const MAX_OPEN: usize = 128;
 /// Number of its own agents that a program may go back to.
-pub(crate) const MOST_AGENTS: usize = 64;
+pub(crate) const MAX_AGENTS: usize = 64;
 
 /// An agent that is a CLI process.
 #[derive(Debug)]

@@ -54,7 +54,7 @@ impl Steering {
 
     /// Marks the first message that matches, of those that the agent has, as seen by a model. Returns false
     /// if there is none.
-    pub(crate) fn see<E: From<RunEffect>>(
+    pub(crate) fn mark_seen<E: From<RunEffect>>(
         &mut self,
         is_it: impl Fn(&Steered) -> bool,
         out: &mut Emitter<E>,

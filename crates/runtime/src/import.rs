@@ -14,7 +14,7 @@ mod whole;
 use std::collections::HashSet;
 
 use backends::ProgramKind;
-use backends::import::{Imported, Kept, SideFile, Tail, read};
+use backends::import::{ConversationFile, Imported, SideFile, Tail, read};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use session::Addition;
@@ -48,7 +48,7 @@ impl Conversation {
     pub fn read(&self, agent: &str) -> Option<Imported> {
         let Self { kind, text, side_files, is_final } = self;
         let tail = if *is_final { Tail::Close } else { Tail::LeaveOut };
-        read(&Kept { kind: *kind, text, side_files, agent }, tail)
+        read(&ConversationFile { kind: *kind, text, side_files, agent }, tail)
     }
 }
 

@@ -299,7 +299,7 @@ impl Session {
 
     fn take_stderr(&mut self, query: QueryId, text: &str) {
         if let Some(AgentWait::End(mut ending)) = self.agent_lane.take_waiting(query) {
-            ending.add_last_words(text);
+            ending.append_stderr(text);
             self.end_as_agent_says(ending);
         }
     }

@@ -16,7 +16,7 @@ use super::wire::TaskEnd;
 use crate::emitter::Emitter;
 use crate::program::Recent;
 use crate::program::plain_name;
-use crate::program::{MOST_OPEN, abandoned};
+use crate::program::{MAX_OPEN, abandoned};
 
 #[derive(Debug)]
 pub(super) struct Calls {
@@ -231,7 +231,7 @@ impl Calls {
 
     /// Returns the provider's id of the oldest call, if too many are open.
     pub(super) fn oldest_excess(&self) -> Option<String> {
-        let oldest = self.open.iter().filter(|_| self.open.len() > MOST_OPEN);
+        let oldest = self.open.iter().filter(|_| self.open.len() > MAX_OPEN);
         oldest.min_by_key(|(_, it)| it.number).map(|(id, _)| id.clone())
     }
 

@@ -24,7 +24,7 @@ pub(super) struct Outcome {
 
 /// The context in which a call failed.
 #[derive(Debug)]
-pub(super) struct Circumstances<'a> {
+pub(super) struct CallContext<'a> {
     pub(super) tool_name: &'a str,
     /// The refusal by a person.
     pub(super) refusal: Option<&'a ErrorInfo>,
@@ -106,17 +106,17 @@ impl Outcome {
         self
     }
 
-    pub(super) fn from_error(content: &Value, circumstances: &Circumstances<'_>) -> Self {
+    pub(super) fn from_error(content: &Value, context: &CallContext<'_>) -> Self {
         let text = text_of(content);
         let text = text.trim();
         let text = text.strip_prefix("<tool_use_error>").unwrap_or(text);
         let text = text.strip_suffix("</tool_use_error>").unwrap_or(text);
         let text = text.strip_prefix("Error: ").unwrap_or(text);
-        if let Some(why) = circumstances.why_not_run(text) {
+        if let Some(why) = context.why_not_run(text) {
             return Self::failed(why);
         }
-        let mut outcome = Self::of_failure(circumstances.tool_name, text);
-        if circumstances.is_stopped {
+        let mut outcome = Self::of_failure(context.tool_name, text);
+        if context.is_stopped {
             outcome.error = Some(interrupted());
         }
         outcome
@@ -151,7 +151,7 @@ impl Outcome {
     }
 }
 
-impl Circumstances<'_> {
+impl CallContext<'_> {
     /// Returns `None` if the call ran.
     fn why_not_run(&self, text: &str) -> Option<ErrorInfo> {
         let Some(kind) = self.meta.and_then(|it| it.get("non_execution_kind")?.as_str()) else {

@@ -16,14 +16,14 @@ use super::wire::{self, AboutCall, Init, Lifecycle, Line, TaskEnd, TurnResult};
 use super::{Cx, Process, failure, notices, stdin};
 use crate::emitter::Emitter;
 use crate::ending::price;
-use crate::program::{Ask, MOST_AGENTS, Recent, TOOL_SERVER, newest};
+use crate::program::{Ask, MAX_AGENTS, Recent, TOOL_SERVER, newest};
 use crate::steering::Steered;
 use crate::{Exit, ProgramEffect, RunEffect, Verdict};
 
 /// Time that the program has to stop, or to begin a turn by itself.
-const PATIENCE_MS: u64 = 5000;
+const REACTION_TIMEOUT_MS: u64 = 5000;
 /// Time that the program has to report stopped tasks to the model, which is a turn of its own.
-const AFTERTHOUGHT_MS: u64 = 1000;
+const REPORT_TIMEOUT_MS: u64 = 1000;
 
 #[derive(Debug)]
 pub(super) struct Run {
@@ -66,7 +66,7 @@ impl Run {
             earlier_tasks: commands.map(|it| it.task_id.clone()).collect(),
             calls: Calls::default(),
             outer: Author::default(),
-            inner: Recent::keeping(MOST_AGENTS),
+            inner: Recent::keeping(MAX_AGENTS),
             answered: Recent::keeping(ANSWERED),
             prompt: None,
             is_turn_running: false,
@@ -135,7 +135,7 @@ impl Run {
         cx.out.write(stdin::interrupt(&request_id));
         let stops_tasks = !tasks.is_empty();
         self.interrupted = Some(Interrupt { request_id, stops_tasks, is_done: false });
-        cx.wake_after(PATIENCE_MS);
+        cx.wake_after(REACTION_TIMEOUT_MS);
     }
 
     pub(super) fn time_out(&mut self, process: &Process, cx: &mut Cx) {
@@ -274,7 +274,7 @@ impl Run {
                 interrupt.request_id = next_request(&mut cx.out);
                 interrupt.is_done = false;
                 cx.out.write(stdin::interrupt(&interrupt.request_id));
-                cx.wake_after(PATIENCE_MS);
+                cx.wake_after(REACTION_TIMEOUT_MS);
             }
             Some(_) => (),
             None => cx.deadline = None,
@@ -349,7 +349,7 @@ impl Run {
         match &mut self.interrupted {
             Some(interrupt) if interrupt.stops_tasks => {
                 interrupt.is_done = true;
-                cx.wake_after(AFTERTHOUGHT_MS);
+                cx.wake_after(REPORT_TIMEOUT_MS);
             }
             _ => self.end(RunStatus::Cancelled, None, cx),
         }
@@ -366,7 +366,7 @@ impl Run {
             "started" | "completed" => {
                 self.turn_begins(process, cx);
                 self.prompt.take_if(|_| is_prompt);
-                cx.steering.see(is_it, &mut cx.out);
+                cx.steering.mark_seen(is_it, &mut cx.out);
             }
             "cancelled" if is_prompt => {
                 self.prompt = None;
@@ -426,7 +426,7 @@ impl Run {
     fn wait_for_turn(&mut self, process: &Process, cx: &mut Cx) {
         let is_waiting = !self.is_turn_running && self.interrupted.is_none();
         if is_waiting && !process.has_agents() && cx.deadline.is_none() {
-            cx.wake_after(PATIENCE_MS);
+            cx.wake_after(REACTION_TIMEOUT_MS);
         }
     }
 

@@ -375,7 +375,7 @@ pub(super) struct OutputDetails {
 /// A finished block of the model, the result of a call, or text in the user's name.
 #[derive(Debug, Deserialize)]
 pub(super) struct MessageLine {
-    pub(super) message: SaidMessage,
+    pub(super) message: MessageBody,
     #[serde(default)]
     pub(super) parent_tool_use_id: Option<String>,
     #[serde(default)]
@@ -419,7 +419,7 @@ pub(super) fn is_launch(structured: Option<&Value>) -> bool {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct SaidMessage {
+pub(super) struct MessageBody {
     #[serde(default)]
     pub(super) id: String,
     pub(super) content: Content,

@@ -10,7 +10,7 @@ use transcript::{CallId, ErrorCode, ErrorInfo, Level, Usage};
 use super::author::{Author, Outcome};
 use super::turn::{Run, awaits_person, spent};
 use super::{Codex, Cx, Sent, failure};
-use crate::program::MOST_AGENTS;
+use crate::program::MAX_AGENTS;
 
 #[derive(Debug)]
 pub(super) struct SubAgent {
@@ -19,12 +19,12 @@ pub(super) struct SubAgent {
     pub(super) turn: Option<String>,
     pub(super) author: Author,
     used: Usage,
-    home: Home,
+    parent_call: ParentCall,
 }
 
 /// The call that an agent works for.
 #[derive(Debug)]
-struct Home {
+struct ParentCall {
     /// Thread of the agent that made the call, if it was not Codex itself.
     thread: Option<String>,
     item: String,
@@ -57,27 +57,27 @@ impl Run {
             if is_start {
                 author.hold(id);
             }
-            let home = Home { thread: of.map(str::to_owned), item: id.to_owned() };
-            self.add_agent(thread, call, home);
+            let parent_call = ParentCall { thread: of.map(str::to_owned), item: id.to_owned() };
+            self.add_agent(thread, call, parent_call);
         }
     }
 
-    fn add_agent(&mut self, thread: &str, call: CallId, home: Home) {
+    fn add_agent(&mut self, thread: &str, call: CallId, parent_call: ParentCall) {
         self.agents.push(SubAgent {
             thread: thread.to_owned(),
             turn: None,
             author: Author::within(call, &self.outer.workspace),
             used: Usage::default(),
-            home,
+            parent_call,
         });
     }
 
     /// Adopts an agent that works for this turn and that no call has named. A call that begins an agent names
     /// it when it is done, which may be later; otherwise the agent gets a call of its own.
     fn adopt(&mut self, thread: &str, cx: &mut Cx) {
-        if let Some((item, call)) = self.launching() {
+        if let Some((item, call)) = self.unassigned_spawn_call() {
             self.outer.hold(&item);
-            return self.add_agent(thread, call, Home { thread: None, item });
+            return self.add_agent(thread, call, ParentCall { thread: None, item });
         }
         let item = format!("agent-{thread}");
         let Some(call) = self.outer.call(&item, "spawn_agent", &mut cx.out) else {
@@ -89,14 +89,15 @@ impl Run {
         self.outer.hold(&item);
         let outcome = Outcome { ok: true, result: None, error: None, duration_ms: None };
         self.outer.finish_call(&item, outcome, &mut cx.out);
-        self.add_agent(thread, call, Home { thread: None, item });
+        self.add_agent(thread, call, ParentCall { thread: None, item });
     }
 
     /// Finds the oldest call that begins an agent and has none yet.
-    fn launching(&mut self) -> Option<(String, CallId)> {
+    fn unassigned_spawn_call(&mut self) -> Option<(String, CallId)> {
         let agents = &self.agents;
-        let has_agent =
-            |item: &str| agents.iter().any(|it| it.home.thread.is_none() && it.home.item == item);
+        let has_agent = |item: &str| {
+            agents.iter().any(|it| it.parent_call.thread.is_none() && it.parent_call.item == item)
+        };
         let mut calls = self.outer.open_calls().iter();
         let call = calls.find(|it| it.name == "spawn_agent" && !has_agent(&it.item))?;
         Some((call.item.clone(), call.id.clone()))
@@ -104,11 +105,11 @@ impl Run {
 
     /// Drops the oldest agents, if there are too many: idle ones first.
     pub(super) fn drop_excess_agents(&mut self, cx: &mut Cx) {
-        while self.agents.len() > MOST_AGENTS {
-            let resting = self.agents.iter().position(|it| it.turn.is_none());
-            let mut agent = self.agents.remove(resting.unwrap_or(0));
+        while self.agents.len() > MAX_AGENTS {
+            let idle = self.agents.iter().position(|it| it.turn.is_none());
+            let mut agent = self.agents.remove(idle.unwrap_or(0));
             agent.author.finish_step(None, &mut cx.out);
-            self.abandon(agent.home.thread.as_deref(), &agent.home.item, cx);
+            self.abandon(agent.parent_call.thread.as_deref(), &agent.parent_call.item, cx);
         }
     }
 
@@ -117,7 +118,7 @@ impl Run {
     }
 
     /// The agent's turn is over, and with it the call that it worked for.
-    fn agent_rests(&mut self, thread: &str, turn: &Value, cx: &mut Cx) {
+    fn agent_turn_ended(&mut self, thread: &str, turn: &Value, cx: &mut Cx) {
         let Some(agent) = self.agents.iter_mut().find(|it| it.thread == thread) else { return };
         agent.turn = None;
         agent.author.finish_step(None, &mut cx.out);
@@ -125,9 +126,9 @@ impl Run {
         if self.is_interrupted {
             return;
         }
-        let (of, item) = (agent.home.thread.clone(), agent.home.item.clone());
+        let (of, item) = (agent.parent_call.thread.clone(), agent.parent_call.item.clone());
         if let Some(author) = self.author_mut(of.as_deref()) {
-            author.release(&item, |outcome| amend(outcome, thread, turn), &mut cx.out);
+            author.release(&item, |outcome| apply_turn_outcome(outcome, thread, turn), &mut cx.out);
         }
     }
 
@@ -144,7 +145,7 @@ impl Run {
 }
 
 /// Gives the call the outcome of the agent's turn.
-fn amend(outcome: &mut Outcome, thread: &str, turn: &Value) {
+fn apply_turn_outcome(outcome: &mut Outcome, thread: &str, turn: &Value) {
     if let Some(state) = outcome.result.as_mut().and_then(|it| it.get_mut(thread)?.as_object_mut())
     {
         state.insert("status".to_owned(), turn["status"].clone());
@@ -185,7 +186,7 @@ impl Codex {
                 self.interrupt_agents(cx);
             }
             "turn/completed" => {
-                run.agent_rests(thread, turn, cx);
+                run.agent_turn_ended(thread, turn, cx);
                 self.end_if_idle(cx);
             }
             "thread/status/changed" => {

@@ -14,7 +14,7 @@ use crate::emitter::{Emitter, Part};
 use crate::openai::FinishReason;
 use crate::program::Recent;
 use crate::program::plain_name;
-use crate::program::{MOST_OPEN, abandoned};
+use crate::program::{MAX_OPEN, abandoned};
 
 #[derive(Debug)]
 pub(super) struct Author {
@@ -34,7 +34,7 @@ pub(super) struct Author {
     ended: Recent,
     usage: Option<Usage>,
     /// The way in which the last compaction was reported.
-    pub(super) compaction_told_by: Option<&'static str>,
+    pub(super) compaction_reported_by: Option<&'static str>,
 }
 
 /// An open call of the model.
@@ -118,7 +118,7 @@ impl Author {
             held: HashSet::new(),
             ended: Recent::default(),
             usage: None,
-            compaction_told_by: None,
+            compaction_reported_by: None,
         }
     }
 
@@ -348,7 +348,7 @@ impl Author {
 
     /// Returns the item of the oldest call, if too many are open.
     pub(super) fn oldest_excess(&self) -> Option<String> {
-        self.calls.first().filter(|_| self.calls.len() > MOST_OPEN).map(|it| it.item.clone())
+        self.calls.first().filter(|_| self.calls.len() > MAX_OPEN).map(|it| it.item.clone())
     }
 
     /// Ends a call that was abandoned; later reports about it are ignored.
@@ -370,7 +370,7 @@ impl Author {
 
     /// Closes the oldest texts, if too many are open.
     pub(super) fn close_excess_texts(&mut self, out: &mut Emitter) {
-        while self.words.len() > MOST_OPEN {
+        while self.words.len() > MAX_OPEN {
             let words = self.words.remove(0);
             words.close(false, out);
         }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use transcript::{ErrorInfo, Event, Level, RunStatus, Usage};
 
 use super::author::Author;
-use super::{PATIENCE_MS, failure, items, notices, turn, wire};
+use super::{END_TIMEOUT_MS, failure, items, notices, turn, wire};
 use crate::program::{Adapter, Context};
 use crate::{Exit, Launch, ProgramEffect};
 
@@ -68,7 +68,7 @@ impl CodexExec {
     /// Notes the end of the turn. The process should end now; if it does not, it is ended.
     fn decide(&mut self, outcome: Outcome, cx: &mut Cx) {
         self.run.outcome = Some(outcome);
-        cx.wake_after(PATIENCE_MS);
+        cx.wake_after(END_TIMEOUT_MS);
     }
 
     fn plan(&mut self, item: &Value, cx: &mut Cx) {

@@ -62,9 +62,9 @@ impl Author {
     /// Shows a compaction. Older versions report it with a notification, newer ones with an item, or with
     /// both; `by` is the kind of report.
     pub(super) fn compacted(&mut self, by: &'static str, out: &mut Emitter) {
-        let is_echo = self.compaction_told_by.take_if(|it| *it != by).is_some();
+        let is_echo = self.compaction_reported_by.take_if(|it| *it != by).is_some();
         if !is_echo {
-            self.compaction_told_by = Some(by);
+            self.compaction_reported_by = Some(by);
             out.notice(Level::Info, "Codex has shortened the conversation to make room.");
         }
     }

@@ -8,7 +8,7 @@ use transcript::{ErrorInfo, Level, RunStatus, Usage};
 use super::agents::SubAgent;
 use super::author::{Author, Call};
 use super::items::{TEXT, fields};
-use super::{Codex, Cx, Link, PATIENCE_MS, Sent, failure, items, notices, wire};
+use super::{Codex, Cx, END_TIMEOUT_MS, Link, Sent, failure, items, notices, wire};
 use crate::emitter::Emitter;
 
 /// Number of lines that may come before the id of the turn.
@@ -362,7 +362,7 @@ impl Codex {
             return;
         }
         run.ends_commands = true;
-        cx.wake_after(PATIENCE_MS);
+        cx.wake_after(END_TIMEOUT_MS);
         for thread in threads {
             let params = json!({ "threadId": thread });
             self.request("thread/backgroundTerminals/clean", &params, Sent::Other, cx);
@@ -379,7 +379,7 @@ impl Codex {
         let is_idle = matches!(status["type"].as_str(), Some("idle" | "systemError"));
         cx.deadline = None;
         if is_idle {
-            cx.wake_after(PATIENCE_MS);
+            cx.wake_after(END_TIMEOUT_MS);
         }
     }
 
@@ -424,7 +424,7 @@ impl Codex {
     fn message_seen(&mut self, item: &Value, cx: &mut Cx) {
         let client_id = item["clientId"].as_str().unwrap_or_default();
         self.echoes_ids |= !client_id.is_empty();
-        cx.steering.see(|it| it.message_id.as_str() == client_id, &mut cx.out);
+        cx.steering.mark_seen(|it| it.message_id.as_str() == client_id, &mut cx.out);
     }
 }
 

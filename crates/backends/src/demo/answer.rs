@@ -55,7 +55,7 @@ fn section(wish: &Wish, results: &[&Task]) -> String {
         Wish::Break => script::HELD.to_owned(),
         Wish::Help => script::HELP.to_owned(),
         Wish::Greeting => format!("{}{}", script::HELLO, script::HELP),
-        Wish::Heard { agent, text } => told(agent, text),
+        Wish::AgentAnswered { agent, text } => told(agent, text),
         Wish::NotUnderstood { said } => {
             format!("I did not understand “{said}”. Say `help` to see what I can do.")
         }

@@ -66,7 +66,7 @@ pub(super) fn plan(history: History) -> Plan {
                 return plan;
             }
             Wish::Break | Wish::Story { .. } | Wish::Report { .. } | Wish::Help => (),
-            Wish::Greeting | Wish::Heard { .. } => (),
+            Wish::Greeting | Wish::AgentAnswered { .. } => (),
             Wish::NotUnderstood { .. } | Wish::TooMany => (),
         }
     }

@@ -27,7 +27,7 @@ pub(super) enum Wish {
         said: String,
     },
     /// Another agent has answered.
-    Heard {
+    AgentAnswered {
         agent: String,
         text: String,
     },
@@ -43,7 +43,7 @@ pub(super) fn understand(message: &str) -> Vec<Wish> {
     let message = match AgentAttribution::parse(message) {
         Some(AgentAttribution { agent, text, is_answer: true }) => {
             let (agent, text) = (agent.to_owned(), text.to_owned());
-            return vec![Wish::Heard { agent, text }];
+            return vec![Wish::AgentAnswered { agent, text }];
         }
         Some(question) => question.text,
         None => message,

@@ -5,7 +5,7 @@
 //! interrupted, or an error of the service; otherwise a turn rests after an answer without calls, and may
 //! still continue. Sub-agents are in files of their own, and are merged by the time of their lines.
 
-mod beside;
+mod side_files;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,17 +13,19 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use transcript::{Attachment, Event, Millis, RewindReason};
 
-use self::beside::Beside;
+use self::side_files::SideFiles;
 use super::branch::Branch;
-use super::pictures::spoken;
-use super::replay::{About, Prompt};
-use super::{Imported, Kept, ProgramKind, Replay, Tail, lines, moment, owned, silent, words};
+use super::pictures::text_and_pictures;
+use super::replay::{ConversationInfo, Prompt};
+use super::{
+    ConversationFile, Imported, ProgramKind, Replay, Tail, lines, moment, owned, silent, words,
+};
 use crate::claude::{Claude, Settings};
 use crate::{Launch, ProgramBackend};
 
 const INTERRUPTED: &str = "[Request interrupted by user";
 
-pub(super) fn read(kept: &Kept<'_>, tail: Tail) -> Option<Imported> {
+pub(super) fn read(kept: &ConversationFile<'_>, tail: Tail) -> Option<Imported> {
     let mut reader = Reader::new(kept);
     for line in lines(kept.text) {
         match line {
@@ -40,7 +42,7 @@ struct Reader<'a> {
     conversation: Option<String>,
     cwd: Option<String>,
     version: Option<String>,
-    beside: Beside<'a>,
+    side_files: SideFiles<'a>,
     /// Times at which the calls were made.
     calls: HashMap<String, Millis>,
     /// Sub-agents in the background.
@@ -50,14 +52,14 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(kept: &Kept<'a>) -> Self {
+    fn new(kept: &ConversationFile<'a>) -> Self {
         Self {
             replay: Replay::new(ProgramKind::Claude, kept.agent, backend()),
             branch: Branch::default(),
             conversation: None,
             cwd: None,
             version: None,
-            beside: Beside::new(kept.side_files),
+            side_files: SideFiles::new(kept.side_files),
             calls: HashMap::new(),
             agents: BTreeSet::new(),
             is_resting: false,
@@ -79,7 +81,7 @@ impl<'a> Reader<'a> {
             self.branch.add(id, parent);
         }
         self.handle_side_lines(at);
-        let inside = self.beside.call_around(line);
+        let inside = self.side_files.call_around(line);
         match line["type"].as_str() {
             Some("assistant") => self.handle_assistant(at, line, inside.as_deref()),
             Some("user") => self.handle_user(at, line, inside.as_deref()),
@@ -98,7 +100,7 @@ impl<'a> Reader<'a> {
     fn handle_attachment(&mut self, at: Millis, line: &Value) {
         let attachment = &line["attachment"];
         let mode = attachment["commandMode"].as_str().unwrap_or("prompt");
-        let (text, pictures) = spoken(&attachment["prompt"]);
+        let (text, pictures) = text_and_pictures(&attachment["prompt"]);
         if attachment["type"] == "queued_command" && mode == "prompt" && self.replay.is_open() {
             let id = owned(&line["uuid"]).unwrap_or_else(|| format!("at-{}", at.0));
             self.is_resting = false;
@@ -108,7 +110,7 @@ impl<'a> Reader<'a> {
 
     /// Feeds all lines of sub-agents up to that time.
     fn handle_side_lines(&mut self, until: Millis) {
-        while let Some((at, call, line)) = self.beside.next(until) {
+        while let Some((at, call, line)) = self.side_files.next(until) {
             match line["type"].as_str() {
                 Some("assistant") => self.handle_assistant(at, &line, Some(&call)),
                 Some("user") => self.handle_user(at, &line, Some(&call)),
@@ -176,7 +178,7 @@ impl<'a> Reader<'a> {
         for block in blocks.filter(|it| it["type"] == "tool_use") {
             let Some(id) = owned(&block["id"]) else { continue };
             if let Some(task) = owned(&block["input"]["prompt"]) {
-                self.beside.task_given(task, id.clone());
+                self.side_files.task_given(task, id.clone());
             }
             self.calls.insert(id, at);
         }
@@ -190,7 +192,7 @@ impl<'a> Reader<'a> {
         if has_results {
             return self.handle_results(at, line, inside);
         }
-        let (text, pictures) = spoken(content);
+        let (text, pictures) = text_and_pictures(content);
         let is_for_model = line["isMeta"] == true || line["isCompactSummary"] == true;
         match text.as_str() {
             _ if inside.is_some() => (),
@@ -219,7 +221,7 @@ impl<'a> Reader<'a> {
             self.replay.note(at, Event::HistoryRewound { before_message_id, reason });
         }
         self.replay.start(at, Prompt { id, text, pictures, model: None });
-        self.tell_init(at);
+        self.feed_init(at);
     }
 
     fn handle_results(&mut self, at: Millis, line: &Value, inside: Option<&str>) {
@@ -246,7 +248,7 @@ impl<'a> Reader<'a> {
         };
         let mut told = json!({
             "type": "user", "message": line["message"], "parent_tool_use_id": inside,
-            "tool_use_result": self.beside.whole_result(line),
+            "tool_use_result": self.side_files.whole_result(line),
         });
         if !denial.is_null() {
             let metas = ids.iter().map(meta).map(without_nulls);
@@ -256,7 +258,7 @@ impl<'a> Reader<'a> {
         let result = &line["toolUseResult"];
         if let Some(agent) = result["agentId"].as_str().filter(|_| result["isAsync"] == true) {
             self.agents.insert(agent.to_owned());
-            self.tell_agents(at);
+            self.feed_agents(at);
         }
     }
 
@@ -281,9 +283,9 @@ impl<'a> Reader<'a> {
             self.replay.feed_line(at, &succeeded());
         }
         self.agents.remove(between(text, "<task-id>", "</task-id>").unwrap_or_default());
-        self.tell_agents(at);
+        self.feed_agents(at);
         self.begin_by_itself(at, line);
-        self.tell_init(at);
+        self.feed_init(at);
     }
 
     /// The output of one of the program's own commands is the whole answer.
@@ -334,11 +336,11 @@ impl<'a> Reader<'a> {
         if !self.replay.is_open() {
             let id = line["uuid"].as_str().unwrap_or_default();
             self.replay.offer(at, id);
-            self.tell_init(at);
+            self.feed_init(at);
         }
     }
 
-    fn tell_init(&mut self, at: Millis) {
+    fn feed_init(&mut self, at: Millis) {
         let init = json!({
             "type": "system", "subtype": "init", "session_id": self.conversation,
             "cwd": self.cwd, "claude_code_version": self.version,
@@ -346,7 +348,7 @@ impl<'a> Reader<'a> {
         self.replay.feed_line(at, &init);
     }
 
-    fn tell_agents(&mut self, at: Millis) {
+    fn feed_agents(&mut self, at: Millis) {
         let agent = |it: &String| json!({ "task_id": it, "task_type": "local_agent" });
         let tasks: Vec<Value> = self.agents.iter().map(agent).collect();
         let told =
@@ -369,7 +371,7 @@ impl<'a> Reader<'a> {
         self.is_resting = false;
         if !self.agents.is_empty() {
             self.agents.clear();
-            self.tell_agents(at);
+            self.feed_agents(at);
         }
         self.replay.feed_line(at, result);
     }
@@ -382,7 +384,7 @@ impl<'a> Reader<'a> {
             Tail::Open | Tail::LeaveOut => (),
         }
         let (conversation, cwd, version) = (self.conversation?, self.cwd, self.version);
-        Some(self.replay.finish(tail, About { conversation, cwd, version }))
+        Some(self.replay.finish(tail, ConversationInfo { conversation, cwd, version }))
     }
 }
 

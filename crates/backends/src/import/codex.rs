@@ -15,13 +15,15 @@ use transcript::Millis;
 
 use self::items::{Output, called_item, fields, in_camel_case, live_item, texts};
 
-use super::pictures::spoken;
-use super::replay::{About, Prompt};
-use super::{Imported, Kept, ProgramKind, Replay, Tail, lines, moment, owned, silent, words};
+use super::pictures::text_and_pictures;
+use super::replay::{ConversationInfo, Prompt};
+use super::{
+    ConversationFile, Imported, ProgramKind, Replay, Tail, lines, moment, owned, silent, words,
+};
 use crate::codex::{self, Settings};
 use crate::{Launch, ProgramBackend};
 
-pub(super) fn read(kept: &Kept<'_>, tail: Tail) -> Option<Imported> {
+pub(super) fn read(kept: &ConversationFile<'_>, tail: Tail) -> Option<Imported> {
     let mut reader = Reader::new(kept);
     for line in lines(kept.text) {
         match line {
@@ -53,7 +55,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(kept: &Kept<'_>) -> Self {
+    fn new(kept: &ConversationFile<'_>) -> Self {
         Self {
             replay: Replay::new(ProgramKind::Codex, kept.agent, backend(None)),
             thread: None,
@@ -248,7 +250,7 @@ impl Reader {
         if !self.has_turns {
             self.close_turn();
         }
-        let (text, pictures) = spoken(content);
+        let (text, pictures) = text_and_pictures(content);
         let said = Prompt { id, text, pictures, model: self.model.clone() };
         if self.replay.is_open() {
             return self.replay.steer(at, said);
@@ -334,7 +336,7 @@ impl Reader {
             Tail::Open | Tail::LeaveOut => (),
         }
         let (conversation, cwd, version) = (self.thread?, self.cwd, self.version);
-        Some(self.replay.finish(tail, About { conversation, cwd, version }))
+        Some(self.replay.finish(tail, ConversationInfo { conversation, cwd, version }))
     }
 }
 

@@ -11,13 +11,15 @@ use serde_json::{Value, json};
 use transcript::{Event, Millis, RewindReason};
 
 use super::branch::Branch;
-use super::pictures::spoken;
-use super::replay::{About, Prompt};
-use super::{Imported, Kept, ProgramKind, Replay, Tail, lines, moment, owned, silent, words};
+use super::pictures::text_and_pictures;
+use super::replay::{ConversationInfo, Prompt};
+use super::{
+    ConversationFile, Imported, ProgramKind, Replay, Tail, lines, moment, owned, silent, words,
+};
 use crate::pi::{Pi, Settings, failure};
 use crate::{Launch, ProgramBackend};
 
-pub(super) fn read(kept: &Kept<'_>, tail: Tail) -> Option<Imported> {
+pub(super) fn read(kept: &ConversationFile<'_>, tail: Tail) -> Option<Imported> {
     let mut reader = Reader {
         replay: Replay::new(ProgramKind::Pi, kept.agent, backend(None)),
         branch: Branch::default(),
@@ -122,7 +124,7 @@ impl Reader {
             self.end_run();
         }
         let id = entry["id"].as_str().unwrap_or_default();
-        let (text, pictures) = spoken(&entry["message"]["content"]);
+        let (text, pictures) = text_and_pictures(&entry["message"]["content"]);
         let said = Prompt {
             id: format!("{}-{id}", self.conversation.as_deref().unwrap_or_default()),
             text,
@@ -235,7 +237,7 @@ impl Reader {
             self.close_run();
         }
         let (conversation, cwd) = (self.conversation?, self.cwd);
-        Some(self.replay.finish(tail, About { conversation, cwd, version: None }))
+        Some(self.replay.finish(tail, ConversationInfo { conversation, cwd, version: None }))
     }
 }
 

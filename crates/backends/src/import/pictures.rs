@@ -7,7 +7,7 @@ use transcript::Attachment;
 use super::words;
 
 /// Returns the text of a content and the pictures that it embeds.
-pub(super) fn spoken(content: &Value) -> (String, Vec<Attachment>) {
+pub(super) fn text_and_pictures(content: &Value) -> (String, Vec<Attachment>) {
     let Value::Array(blocks) = content else { return (words(content), Vec::new()) };
     let (mut pictures, mut rest) = (Vec::new(), Vec::new());
     for block in blocks {
@@ -48,7 +48,7 @@ fn picture(number: usize, address: String) -> Option<Attachment> {
 mod tests {
     use serde_json::json;
 
-    use super::spoken;
+    use super::text_and_pictures;
 
     #[test]
     fn pictures_of_all_programs_are_attached_and_the_rest_is_named() {
@@ -60,7 +60,7 @@ mod tests {
             json!({ "type": "input_image", "image_url": "data:image/png;base64,QUJD" }),
             json!({ "type": "image", "image_url": "data:image/png;base64,QUJD" }),
         ] {
-            let (words, pictures) = spoken(&json!([text, picture]));
+            let (words, pictures) = text_and_pictures(&json!([text, picture]));
             assert_eq!((words.as_str(), pictures.len()), ("Look:", 1), "{picture}");
             assert_eq!(pictures[0].blob, "data:image/png;base64,QUJD");
             assert_eq!(pictures[0].name, "picture-1.png");
@@ -69,7 +69,10 @@ mod tests {
             json!({ "type": "image", "source": { "type": "url", "url": "https://x/y.png" } }),
             json!({ "type": "image", "mimeType": "image/../x", "data": "QUJD" }),
         ] {
-            assert_eq!(spoken(&json!([text, other])), ("Look:\n[image]".to_owned(), Vec::new()));
+            assert_eq!(
+                text_and_pictures(&json!([text, other])),
+                ("Look:\n[image]".to_owned(), Vec::new())
+            );
         }
     }
 }

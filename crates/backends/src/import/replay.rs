@@ -40,7 +40,7 @@ pub(super) struct Prompt {
 }
 
 /// Facts about the conversation that a file gives.
-pub(super) struct About {
+pub(super) struct ConversationInfo {
     pub(super) conversation: String,
     pub(super) cwd: Option<String>,
     pub(super) version: Option<String>,
@@ -165,10 +165,10 @@ impl Replay {
         self.backend = backend;
     }
 
-    pub(super) fn finish(mut self, tail: Tail, of: About) -> Imported {
+    pub(super) fn finish(mut self, tail: Tail, of: ConversationInfo) -> Imported {
         let is_left_out = self.is_open && tail == Tail::LeaveOut;
         let left_out = if is_left_out { self.turns.pop().map(|it| it.id) } else { None };
-        let About { conversation, cwd, version } = of;
+        let ConversationInfo { conversation, cwd, version } = of;
         Imported { conversation, cwd, version, turns: self.turns, left_out, rest: self.asides }
     }
 

@@ -25,7 +25,7 @@ const MAX_UNREADABLE: usize = 4096;
 /// A delta of an answer. Calls are numbered from zero in the order in which they are emitted, which is that
 /// of their indexes where the service gives them.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Said {
+pub enum AnswerDelta {
     /// A part of the text.
     Text(String),
     /// A part of the thinking.
@@ -106,7 +106,7 @@ pub struct Decoder {
     has_refused: bool,
     has_deltas: bool,
     outcome: Outcome,
-    said: Vec<Said>,
+    deltas: Vec<AnswerDelta>,
 }
 
 #[derive(Debug, Default)]
@@ -121,7 +121,7 @@ enum Form {
 
 impl Decoder {
     /// Takes bytes of the response, and returns the deltas in them.
-    pub fn feed(&mut self, bytes: &[u8]) -> Vec<Said> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<AnswerDelta> {
         let mut bytes = bytes;
         if matches!(self.form, Form::Unknown) {
             let blanks = bytes.iter().take_while(|it| is_blank_or_bom(**it)).count();
@@ -146,11 +146,11 @@ impl Decoder {
                 }
             }
         }
-        std::mem::take(&mut self.said)
+        std::mem::take(&mut self.deltas)
     }
 
     /// Ends the response. Returns what was held back, and the result.
-    pub fn finish(&mut self) -> (Vec<Said>, Outcome) {
+    pub fn finish(&mut self) -> (Vec<AnswerDelta>, Outcome) {
         match std::mem::take(&mut self.form) {
             Form::Document(document) => self.document(&document),
             Form::Events | Form::Unknown => {
@@ -160,16 +160,16 @@ impl Decoder {
             }
         }
         self.flush_text();
-        let mut news = Vec::new();
-        self.calls.finish(&mut news);
-        self.tell(news);
+        let mut updates = Vec::new();
+        self.calls.finish(&mut updates);
+        self.push_updates(updates);
         let mut outcome = std::mem::take(&mut self.outcome);
         outcome.calls = self.calls.in_order().map(finished).collect();
         outcome.reasoning_details = self.reasoning_details.take();
         if self.has_refused && outcome.finish_reason == Some(FinishReason::Stop) {
             outcome.finish_reason = Some(FinishReason::ContentFilter);
         }
-        (std::mem::take(&mut self.said), outcome)
+        (std::mem::take(&mut self.deltas), outcome)
     }
 
     /// Returns whether later bytes are ignored.
@@ -299,11 +299,11 @@ impl Decoder {
     fn delta(&mut self, delta: &Delta<'_>) {
         delta.reasoning_details.iter().flatten().for_each(|it| self.reasoning_details.add(it));
         let reasoning = delta.reasoning_text();
-        self.say(Kind::Thinking, &reasoning);
-        self.say(Kind::Thinking, &delta.content.thinking);
+        self.push_text(Kind::Thinking, &reasoning);
+        self.push_text(Kind::Thinking, &delta.content.thinking);
         self.content(&delta.content.text);
         self.has_refused |= !delta.refusal.0.is_empty();
-        self.say(Kind::Text, &delta.refusal.0);
+        self.push_text(Kind::Text, &delta.refusal.0);
         for (position, call) in delta.tool_calls.iter().flatten().enumerate() {
             self.call(call, position);
         }
@@ -319,7 +319,7 @@ impl Decoder {
             return;
         }
         let mut tags = std::mem::take(&mut self.think_tags);
-        tags.feed(text, |kind, text| self.say(kind, text));
+        tags.feed(text, |kind, text| self.push_text(kind, text));
         self.think_tags = tags;
     }
 
@@ -339,46 +339,46 @@ impl Decoder {
         let arguments = function.map(Function::arguments_text).unwrap_or_default();
         let name = function.map_or("", |it| it.name.0.trim());
         let piece = Fragment { name, arguments: &arguments, ..*at };
-        let mut news = Vec::new();
-        let idx = self.calls.add(&piece, &mut news);
+        let mut updates = Vec::new();
+        let idx = self.calls.add(&piece, &mut updates);
         let extra = extra.and_then(|it| serde_json::from_str(it.get()).ok());
         if let (Some(idx), Some(extra)) = (idx, extra) {
             self.calls.calls[idx].extra = Some(extra);
         }
-        self.tell(news);
+        self.push_updates(updates);
     }
 
-    fn say(&mut self, kind: Kind, text: &str) {
+    fn push_text(&mut self, kind: Kind, text: &str) {
         if text.is_empty() {
             return;
         }
-        let mut news = Vec::new();
-        self.calls.interrupt(&mut news);
-        self.tell(news);
+        let mut updates = Vec::new();
+        self.calls.interrupt(&mut updates);
+        self.push_updates(updates);
         let text = text.to_owned();
-        self.said.push(match kind {
-            Kind::Text => Said::Text(text),
-            Kind::Thinking => Said::Thinking(text),
+        self.deltas.push(match kind {
+            Kind::Text => AnswerDelta::Text(text),
+            Kind::Thinking => AnswerDelta::Thinking(text),
         });
     }
 
     /// Emits text that was held back as a possible tag.
     fn flush_text(&mut self) {
         let mut tags = std::mem::take(&mut self.think_tags);
-        tags.finish(|kind, text| self.say(kind, text));
+        tags.finish(|kind, text| self.push_text(kind, text));
         self.think_tags = tags;
     }
 
-    fn tell(&mut self, news: Vec<CallUpdate>) {
-        for it in news {
-            self.said.push(match it {
-                CallUpdate::Started(idx) => Said::Call {
+    fn push_updates(&mut self, updates: Vec<CallUpdate>) {
+        for it in updates {
+            self.deltas.push(match it {
+                CallUpdate::Started(idx) => AnswerDelta::Call {
                     call: self.calls.number(idx),
                     name: self.calls.calls[idx].name.clone(),
                     provider_call_id: self.calls.provider_id(idx).map(str::to_owned),
                 },
                 CallUpdate::Grown(idx, delta) => {
-                    Said::Arguments { call: self.calls.number(idx), delta }
+                    AnswerDelta::Arguments { call: self.calls.number(idx), delta }
                 }
             });
         }
@@ -390,7 +390,7 @@ impl Decoder {
 
     fn unreadable(&mut self, bytes: &[u8]) {
         let kept = &bytes[..bytes.len().min(MAX_UNREADABLE)];
-        self.said.push(Said::Unreadable(String::from_utf8_lossy(kept).into_owned()));
+        self.deltas.push(AnswerDelta::Unreadable(String::from_utf8_lossy(kept).into_owned()));
     }
 
     fn too_long(&mut self) {

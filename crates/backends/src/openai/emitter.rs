@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use transcript::{CallId, ErrorCode, ErrorInfo, Executor, ResponseId, RunMessage};
 
-use super::{FinishedCall, Outcome, Said};
+use super::{AnswerDelta, FinishedCall, Outcome};
 use crate::emitter::{Emitter, Part};
 use crate::{ModelEffect, ReadyCall};
 
@@ -44,23 +44,23 @@ impl ModelEmitter {
     }
 
     /// Returns false if nothing of it can be seen.
-    pub(super) fn emit(&mut self, said: Said) -> bool {
+    pub(super) fn emit(&mut self, said: AnswerDelta) -> bool {
         match said {
-            Said::Text(delta) => self.grow(false, delta),
-            Said::Thinking(delta) => self.grow(true, delta),
-            Said::Call { name, provider_call_id, .. } => {
+            AnswerDelta::Text(delta) => self.grow(false, delta),
+            AnswerDelta::Thinking(delta) => self.grow(true, delta),
+            AnswerDelta::Call { name, provider_call_id, .. } => {
                 self.close_part();
                 let id = self.out.start_call(provider_call_id, &name, None, Executor::Server);
                 self.calls.push(StartedCall { id, name });
                 true
             }
-            Said::Arguments { call, delta } => {
+            AnswerDelta::Arguments { call, delta } => {
                 if let Some(started) = self.calls.get(call) {
                     self.out.arguments_delta(&started.id, delta);
                 }
                 true
             }
-            Said::Unreadable(raw) => {
+            AnswerDelta::Unreadable(raw) => {
                 self.out.unrecognized(raw);
                 false
             }

@@ -90,7 +90,7 @@ impl Failure {
         Self::because(settings, Cause::Busy, "the answer broke off")
     }
 
-    pub(super) fn said_nothing(settings: &Settings) -> Self {
+    pub(super) fn unreadable(settings: &Settings) -> Self {
         let said = "the response could not be read; check base_url";
         Self::because(settings, Cause::Busy, said)
     }

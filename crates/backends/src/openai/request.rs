@@ -20,7 +20,7 @@ pub(super) fn chat(settings: &Settings, history: &[Value], tools: &[Value]) -> R
         url: url(&settings.base_url),
         headers,
         body: Value::Object(body(settings, history, tools)).to_string().into(),
-        patience_ms: settings.patience_ms,
+        idle_timeout_ms: settings.idle_timeout_ms,
     }
 }
 

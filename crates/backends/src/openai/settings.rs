@@ -27,7 +27,7 @@ pub struct Settings {
     /// Number of retries when the service cannot answer.
     pub retries: u32,
     /// Time that the service may stay silent.
-    pub patience_ms: u64,
+    pub idle_timeout_ms: u64,
 }
 
 /// Limits of one run. `None` is no limit.

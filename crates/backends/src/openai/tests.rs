@@ -30,7 +30,7 @@ fn settings() -> Settings {
         limits: Limits { steps: Some(5), ..Limits::default() },
         parallel_tools: 2,
         retries: 2,
-        patience_ms: 1000,
+        idle_timeout_ms: 1000,
     }
 }
 

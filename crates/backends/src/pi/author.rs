@@ -12,7 +12,7 @@ use transcript::{ErrorCode, ErrorInfo, Executor, Spent};
 use super::tools::Call;
 use super::wire::{Block, Message, Update, Usage};
 use crate::emitter::{Emitter, Part};
-use crate::program::MOST_OPEN;
+use crate::program::MAX_OPEN;
 
 #[derive(Debug, Default)]
 pub(super) struct Author {
@@ -158,7 +158,7 @@ impl Author {
     pub(super) fn oldest_excess(&mut self) -> Option<&mut Call> {
         let mut open = self.calls.iter_mut().filter(|it| !it.has_ended);
         let oldest = open.next();
-        oldest.filter(|_| open.count() >= MOST_OPEN)
+        oldest.filter(|_| open.count() >= MAX_OPEN)
     }
 
     fn take_failed(&mut self) -> Option<Failed> {

@@ -23,7 +23,7 @@ const SILENCE_MS: u64 = 5000;
 /// Time that a package which announces its next step has to report that it is done.
 const SETTLE_MS: u64 = 2000;
 /// Time after which Pi is asked again whether it is idle.
-const AGAIN_MS: u64 = 500;
+const POLL_INTERVAL_MS: u64 = 500;
 
 #[derive(Debug)]
 pub(super) struct Run {
@@ -35,7 +35,7 @@ pub(super) struct Run {
     /// Id of the command that began the run; `None` if Pi began it.
     prompt: Option<String>,
     /// Pi has echoed the prompt.
-    has_said_prompt: bool,
+    has_echoed_prompt: bool,
     /// Reason for which the model stopped last.
     stop: Option<Stop>,
     /// Pi may report itself when it is done, because its `agent_end` has `willRetry`. Not every package that
@@ -53,7 +53,7 @@ enum Phase {
     Prompted,
     Working,
     /// The agent has ended, for now. `asked` is the id of the command whose answer says whether for good.
-    Resting {
+    AgentEnded {
         asked: Option<String>,
     },
 }
@@ -66,7 +66,7 @@ impl Run {
             phase: Phase::Working,
             held: None,
             prompt: None,
-            has_said_prompt: false,
+            has_echoed_prompt: false,
             stop: None,
             may_settle: false,
             interrupt: None,
@@ -104,10 +104,10 @@ impl Run {
             Line::AgentStart => self.agent_started(cx),
             Line::AgentEnd(end) => {
                 self.may_settle |= end.will_retry.is_some();
-                self.phase = Phase::Resting { asked: None };
+                self.phase = Phase::AgentEnded { asked: None };
                 self.ask_at = None;
                 if end.will_retry != Some(true) {
-                    self.rest_on(cx);
+                    self.confirm_end(cx);
                 }
             }
             Line::AgentSettled(settled) => self.settled(settled.aborted, cx),
@@ -127,7 +127,7 @@ impl Run {
             Line::RetryStart(retry) => self.retry(&retry, cx),
             Line::RetryEnd(end) => {
                 if !end.success {
-                    self.rest_on(cx);
+                    self.confirm_end(cx);
                 }
             }
             Line::CompactionStart(start) => self.compact(&start.reason, cx),
@@ -144,7 +144,7 @@ impl Run {
     }
 
     pub(super) fn steer(&mut self, message_id: MessageId, message: &Value, cx: &mut Cx) {
-        let is_over = matches!(self.phase, Phase::Resting { .. }) || self.interrupt.is_some();
+        let is_over = matches!(self.phase, Phase::AgentEnded { .. }) || self.interrupt.is_some();
         if is_over || self.held.is_some() {
             cx.out.push(RunEffect::CannotSteer(message_id));
             return;
@@ -227,8 +227,8 @@ impl Run {
                         new one without this one.";
             cx.out.notice(Level::Error, text);
         }
-        let is_resting = matches!(self.phase, Phase::Resting { .. });
-        let has_answered = is_resting && matches!(self.stop, Some(Stop::Done | Stop::Length));
+        let has_agent_ended = matches!(self.phase, Phase::AgentEnded { .. });
+        let has_answered = has_agent_ended && matches!(self.stop, Some(Stop::Done | Stop::Length));
         if has_answered || self.interrupt.is_some() {
             return self.finish(cx);
         }
@@ -244,7 +244,7 @@ impl Run {
             let error = response.error.unwrap_or_default();
             return self.prompt_answered(response.success, &error, &data, cx);
         }
-        if matches!(&self.phase, Phase::Resting { asked: Some(asked) } if asked == id) {
+        if matches!(&self.phase, Phase::AgentEnded { asked: Some(asked) } if asked == id) {
             return self.state_answered(&data, cx);
         }
         if response.success {
@@ -273,8 +273,8 @@ impl Run {
 
     fn state_answered(&mut self, state: &ResponseData, cx: &mut Cx) {
         if state.is_streaming || state.is_compacting || !cx.approvals.is_empty() {
-            self.phase = Phase::Resting { asked: None };
-            self.ask_at = Some(cx.out.now().plus(AGAIN_MS));
+            self.phase = Phase::AgentEnded { asked: None };
+            self.ask_at = Some(cx.out.now().plus(POLL_INTERVAL_MS));
         } else {
             self.finish(cx);
         }
@@ -302,8 +302,8 @@ impl Run {
     }
 
     /// The agent has ended, and the step that was to follow too: for good, unless another is announced.
-    fn rest_on(&mut self, cx: &mut Cx) {
-        if !matches!(self.phase, Phase::Resting { asked: None }) {
+    fn confirm_end(&mut self, cx: &mut Cx) {
+        if !matches!(self.phase, Phase::AgentEnded { asked: None }) {
             return;
         }
         if self.may_settle {
@@ -314,8 +314,8 @@ impl Run {
     }
 
     /// Something follows, and will be reported.
-    fn stay(&mut self) {
-        if let Phase::Resting { asked } = &mut self.phase {
+    fn expect_more(&mut self) {
+        if let Phase::AgentEnded { asked } = &mut self.phase {
             *asked = None;
             self.ask_at = None;
         }
@@ -323,8 +323,9 @@ impl Run {
 
     fn ask(&mut self, cx: &mut Cx) {
         self.ask_at = None;
-        self.phase =
-            Phase::Resting { asked: Some(command::send("state", command::get_state, &mut cx.out)) };
+        self.phase = Phase::AgentEnded {
+            asked: Some(command::send("state", command::get_state, &mut cx.out)),
+        };
     }
 
     fn message_started(&mut self, message: &Message, cx: &mut Cx) {
@@ -340,10 +341,10 @@ impl Run {
 
     fn user_said(&mut self, text: &str, cx: &mut Cx) {
         let is_prompt =
-            self.prompt.is_some() && !std::mem::replace(&mut self.has_said_prompt, true);
+            self.prompt.is_some() && !std::mem::replace(&mut self.has_echoed_prompt, true);
         // Pi may have changed the text.
-        let is_seen = cx.steering.see(|it| it.text == text, &mut cx.out)
-            || (!is_prompt && cx.steering.see(|_| true, &mut cx.out));
+        let is_seen = cx.steering.mark_seen(|it| it.text == text, &mut cx.out)
+            || (!is_prompt && cx.steering.mark_seen(|_| true, &mut cx.out));
         if !is_seen && self.prompt.is_none() {
             cx.out.notice(Level::Info, format!("Pi continues: {text}"));
         }
@@ -381,7 +382,7 @@ impl Run {
 
     fn retry(&mut self, retry: &RetryStart, cx: &mut Cx) {
         self.author.discard_failed(&mut cx.out);
-        self.stay();
+        self.expect_more();
         let RetryStart { attempt, max_attempts, .. } = *retry;
         let why = failure::words(&retry.error_message);
         let seconds = retry.delay_ms.whole() as f64 / 1000.0;
@@ -393,7 +394,7 @@ impl Run {
     }
 
     fn compact(&mut self, reason: &str, cx: &mut Cx) {
-        self.stay();
+        self.expect_more();
         let why = match reason {
             "overflow" => "The conversation no longer fits into the model's context. ",
             _ => "",
@@ -413,9 +414,9 @@ impl Run {
             (None, false) => cx.out.notice(Level::Info, "Pi has shortened the conversation."),
         }
         if end.will_retry {
-            self.stay();
+            self.expect_more();
         } else {
-            self.rest_on(cx);
+            self.confirm_end(cx);
         }
     }
 

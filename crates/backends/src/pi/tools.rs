@@ -178,8 +178,8 @@ impl Call {
         match (&self.refused, ran) {
             (Some(code), _) => ErrorInfo::new(code.clone(), text()),
             _ if is_interrupted => {
-                let own_words = ran.map_or_else(text, |it| it.note.clone().unwrap_or_default());
-                interrupted(&own_words)
+                let tool_text = ran.map_or_else(text, |it| it.note.clone().unwrap_or_default());
+                interrupted(&tool_text)
             }
             (None, Some(CommandOutcome { exit_code: Some(code), .. })) => {
                 let why = format!("The command ended with exit code {code}.");
@@ -202,8 +202,8 @@ impl Call {
 }
 
 /// The error of a call that a person interrupted, with the tool's own text if that says more.
-fn interrupted(own_words: &str) -> ErrorInfo {
-    let why = match own_words {
+fn interrupted(tool_text: &str) -> ErrorInfo {
+    let why = match tool_text {
         "" | "Command aborted" | "Operation aborted" => {
             "Tool call was interrupted by the user".to_owned()
         }

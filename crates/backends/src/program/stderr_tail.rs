@@ -14,7 +14,7 @@ const BELL: char = '\u{7}';
 
 impl Ending {
     /// Adds the end of the program's stderr to the error of a failed run.
-    pub fn add_last_words(&mut self, stderr: &str) {
+    pub fn append_stderr(&mut self, stderr: &str) {
         let words = stderr_tail(stderr);
         if let Some(error) = self.error.as_mut().filter(|_| !words.is_empty()) {
             error.message = format!("{} It wrote: {words}", error.message);

@@ -145,7 +145,10 @@ fn a_long_call_does_not_wait_for_a_missing_lower_index() {
     let begun = json!({ "index": 1, "id": "c1", "function": { "name": "a", "arguments": long } });
     let mut decoder = backends::openai::Decoder::default();
     let said = decoder.feed(calls(&[begun]).as_bytes());
-    assert!(matches!(said[..], [backends::openai::Said::Call { call: 0, .. }, _]), "{said:?}");
+    assert!(
+        matches!(said[..], [backends::openai::AnswerDelta::Call { call: 0, .. }, _]),
+        "{said:?}"
+    );
 }
 
 #[test]

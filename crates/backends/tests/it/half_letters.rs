@@ -2,7 +2,7 @@
 //! line is lost, and an unpaired surrogate costs one character.
 
 use backends::ProgramKind;
-use backends::import::{Kept, Tail, read};
+use backends::import::{ConversationFile, Tail, read};
 use transcript::{Event, Record};
 
 use crate::{claude, codex, pi};
@@ -103,7 +103,7 @@ fn a_file_with_an_unpaired_surrogate_is_read() {
     ];
     for (kind, text) in files {
         let text = format!("{text}\n");
-        let kept = Kept { kind, text: &text, side_files: &[], agent: "agent" };
+        let kept = ConversationFile { kind, text: &text, side_files: &[], agent: "agent" };
         let imported = read(&kept, Tail::Close).expect("it says which conversation it is");
         let entries = imported.turns.iter().flat_map(|it| &it.entries).chain(&imported.rest);
         let is_unread = |it: &Event| matches!(it, Event::Unrecognized { .. });

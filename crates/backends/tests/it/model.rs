@@ -56,7 +56,7 @@ pub(crate) fn settings() -> Settings {
         limits: Limits::default(),
         parallel_tools: 4,
         retries: 1,
-        patience_ms: 1000,
+        idle_timeout_ms: 1000,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use backends::openai::{Decoder, FinishReason, Outcome, Said};
+use backends::openai::{AnswerDelta, Decoder, FinishReason, Outcome};
 use serde_json::{Value, json};
 
 fn openai_fixtures() -> PathBuf {
@@ -23,9 +23,11 @@ pub(crate) fn fixtures(folder: &str) -> Vec<(String, String)> {
     files.iter().map(|it| (name(it), std::fs::read_to_string(it).unwrap())).collect()
 }
 
-pub(crate) fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Said>, Outcome) {
+pub(crate) fn decode<'a>(
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> (Vec<AnswerDelta>, Outcome) {
     let mut decoder = Decoder::default();
-    let mut said: Vec<Said> = pieces.into_iter().flat_map(|it| decoder.feed(it)).collect();
+    let mut said: Vec<AnswerDelta> = pieces.into_iter().flat_map(|it| decoder.feed(it)).collect();
     let (last, outcome) = decoder.finish();
     said.extend(last);
     (said, outcome)
@@ -52,15 +54,15 @@ pub(crate) fn summary(body: &[u8]) -> Value {
     let mut streamed: Vec<String> = Vec::new();
     for it in said {
         match it {
-            Said::Text(delta) => text.push_str(&delta),
-            Said::Thinking(delta) => reasoning.push_str(&delta),
-            Said::Call { call, name, provider_call_id } => {
+            AnswerDelta::Text(delta) => text.push_str(&delta),
+            AnswerDelta::Thinking(delta) => reasoning.push_str(&delta),
+            AnswerDelta::Call { call, name, provider_call_id } => {
                 assert_eq!(call, calls.len(), "calls are numbered as they begin");
                 calls.push(json!({ "id": provider_call_id, "name": name }));
                 streamed.push(String::new());
             }
-            Said::Arguments { call, delta } => streamed[call].push_str(&delta),
-            Said::Unreadable(raw) => unreadable.push(raw),
+            AnswerDelta::Arguments { call, delta } => streamed[call].push_str(&delta),
+            AnswerDelta::Unreadable(raw) => unreadable.push(raw),
         }
     }
     assert_eq!(calls.len(), outcome.calls.len(), "every call is told");

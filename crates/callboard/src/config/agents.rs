@@ -267,7 +267,8 @@ fn open_ai(
             DEFAULT_PARALLEL_TOOLS,
         )?,
         retries: section.retries.unwrap_or(DEFAULT_RETRIES),
-        patience_ms: at_least_one("timeout_seconds", Some(seconds), seconds)?.saturating_mul(1000),
+        idle_timeout_ms: at_least_one("timeout_seconds", Some(seconds), seconds)?
+            .saturating_mul(1000),
     };
     Ok(OpenAiAgent {
         settings: Arc::new(settings),

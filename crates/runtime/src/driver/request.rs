@@ -86,13 +86,13 @@ async fn exchange(
     request: Request,
     sender: &mpsc::Sender<ResponsePart>,
 ) -> Result<(), Lost> {
-    let patience = Duration::from_millis(request.patience_ms);
+    let idle_timeout = Duration::from_millis(request.idle_timeout_ms);
     let method = Method::from_bytes(request.method.as_bytes()).unwrap_or(Method::POST);
     let mut outgoing = client.request(method, &request.url).body(request.body.to_string());
     for (name, value) in &request.headers {
         outgoing = outgoing.header(name, value);
     }
-    let mut response = within(patience, outgoing.send()).await?;
+    let mut response = within(idle_timeout, outgoing.send()).await?;
     let headers = response.headers().iter().map(|(name, value)| {
         (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
     });
@@ -107,7 +107,7 @@ async fn exchange(
             Ok(permit) = sender.reserve(), if !waiting.is_empty() => {
                 permit.send(ResponsePart::Bytes(std::mem::take(&mut waiting)));
             }
-            chunk = within(patience, response.chunk()), if waiting.len() < WAITING_BYTES => {
+            chunk = within(idle_timeout, response.chunk()), if waiting.len() < WAITING_BYTES => {
                 match chunk {
                     Ok(Some(bytes)) => waiting.extend_from_slice(&bytes),
                     ended => {
@@ -127,11 +127,11 @@ async fn exchange(
 /// Waits in steps. A step that took much longer than it should was not waited through: the process was
 /// stopped, and what came meanwhile is still to be read. It does not count.
 async fn within<T>(
-    patience: Duration,
+    idle_timeout: Duration,
     work: impl Future<Output = reqwest::Result<T>>,
 ) -> Result<T, Lost> {
     let mut work = std::pin::pin!(work);
-    let (step, mut steps_left) = (patience / STEPS, STEPS);
+    let (step, mut steps_left) = (idle_timeout / STEPS, STEPS);
     while steps_left > 0 {
         let began = Instant::now();
         if let Ok(done) = timeout(step, &mut work).await {
@@ -141,7 +141,7 @@ async fn within<T>(
             steps_left -= 1;
         }
     }
-    let message = format!("nothing came for {} seconds", patience.as_secs());
+    let message = format!("nothing came for {} seconds", idle_timeout.as_secs());
     Err(Lost { how: HowLost::TimedOut, message })
 }
 

@@ -6,7 +6,7 @@ use transcript::Level;
 use super::Run;
 use crate::claude::author::{Author, MessageEnd};
 use crate::claude::calls::Calls;
-use crate::claude::outcome::{Circumstances, Outcome};
+use crate::claude::outcome::{CallContext, Outcome};
 use crate::claude::text::shortened;
 use crate::claude::wire::{Block, Content, MessageLine, Stream, is_launch};
 use crate::claude::{Cx, Process};
@@ -159,7 +159,7 @@ impl Run {
             false => Outcome::succeeded(tool_name, content, structured),
             true => Outcome::from_error(
                 &content,
-                &Circumstances {
+                &CallContext {
                     tool_name,
                     refusal: self.calls.refusal(provider_id),
                     is_stopped: self.interrupted.is_some(),

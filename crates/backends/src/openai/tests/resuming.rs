@@ -33,14 +33,14 @@ impl Stage {
 /// Outcome of a run of several steps with several calls each, with or without a restart after some results of
 /// its last step of calls.
 #[derive(Debug)]
-struct Plot {
+struct Script {
     limits: Limits,
     steps: usize,
     calls: u32,
     results: usize,
 }
 
-impl Plot {
+impl Script {
     fn play(&self, is_taken_up: bool) -> Stage {
         let mut stage = Stage::start(Settings { limits: self.limits, ..settings() });
         for step in 0..self.steps {
@@ -82,8 +82,8 @@ fn a_run_that_is_taken_up_goes_on_as_it_would_have() {
     for limits in limits {
         for (steps, calls) in [(1, 1), (1, 3), (2, 2), (3, 3)] {
             for results in 0..calls as usize {
-                let plot = Plot { limits, steps, calls, results };
-                let (whole, taken_up) = (plot.play(false), plot.play(true));
+                let script = Script { limits, steps, calls, results };
+                let (whole, taken_up) = (script.play(false), script.play(true));
                 let context = format!("{limits:?}, step {steps}, {results} of {calls} results");
                 assert_eq!(taken_up.events, whole.events, "{context}");
                 assert_eq!(taken_up.ending, whole.ending, "{context}");

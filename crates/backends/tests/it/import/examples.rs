@@ -1,7 +1,7 @@
 //! Cases of the import, some of which have no recording.
 
 use backends::ProgramKind;
-use backends::import::{Imported, Kept, SideFile, Tail, detect, read};
+use backends::import::{ConversationFile, Imported, SideFile, Tail, detect, read};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use transcript::Event;
@@ -11,7 +11,8 @@ use super::live::talk;
 
 fn import(kind: ProgramKind, lines: &[Value], side_files: &[SideFile]) -> Imported {
     let text: String = lines.iter().map(|it| format!("{it}\n")).collect();
-    let imported = read(&Kept { kind, text: &text, side_files, agent: "agent" }, Tail::Close);
+    let imported =
+        read(&ConversationFile { kind, text: &text, side_files, agent: "agent" }, Tail::Close);
     let imported = imported.expect("it says which conversation it is");
     check(&imported);
     imported
@@ -310,7 +311,12 @@ fn an_unreadable_line_is_kept_in_its_place() {
     let said = claude_user("u1", None, "go");
     let answer = claude_says("a1", "u1", "end_turn", text("done"));
     let kept = format!("{said}\nthis is nothing\n{answer}\n");
-    let kept = Kept { kind: ProgramKind::Claude, text: &kept, side_files: &[], agent: "agent" };
+    let kept = ConversationFile {
+        kind: ProgramKind::Claude,
+        text: &kept,
+        side_files: &[],
+        agent: "agent",
+    };
     let imported = read(&kept, Tail::LeaveOut).unwrap();
     let unrecognized = imported.turns[0].entries.iter().find_map(|it| match &it.event {
         Event::Unrecognized { source, raw, .. } => Some((source.as_str(), raw.as_str())),

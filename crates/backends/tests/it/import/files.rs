@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use backends::ProgramKind;
-use backends::import::{Entry, Imported, Kept, SideFile, Tail, detect, read};
+use backends::import::{ConversationFile, Entry, Imported, SideFile, Tail, detect, read};
 use transcript::{Record, Seq, SessionId};
 
 pub(super) struct File {
@@ -56,7 +56,7 @@ impl File {
 
     pub(super) fn import_text(&self, text: &str, tail: Tail) -> Option<Imported> {
         let (kind, side_files) = (self.kind, self.side_files.as_slice());
-        read(&Kept { kind, text, side_files, agent: "agent" }, tail)
+        read(&ConversationFile { kind, text, side_files, agent: "agent" }, tail)
     }
 
     pub(super) fn events_file(&self) -> PathBuf {

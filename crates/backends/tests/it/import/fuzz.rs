@@ -1,7 +1,7 @@
 //! Fuzz tests: the import of any text ends, and its result is well formed.
 
 use backends::ProgramKind;
-use backends::import::{Kept, SideFile, Tail, detect, read};
+use backends::import::{ConversationFile, SideFile, Tail, detect, read};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
@@ -72,7 +72,7 @@ proptest! {
             .iter()
             .map(|it| SideFile { name: it.name.clone(), text: damaged(&it.text, &damages) })
             .collect();
-        let kept = Kept { kind, text: &text, side_files: &sides, agent: "agent" };
+        let kept = ConversationFile { kind, text: &text, side_files: &sides, agent: "agent" };
         for tail in [Tail::Open, Tail::LeaveOut, Tail::Close] {
             let imported = read(&kept, tail);
             if let Some(imported) = imported.filter(|_| tail != Tail::Open) {
@@ -85,7 +85,7 @@ proptest! {
     fn arbitrary_text_is_not_imported(name in ".{0,20}", text in "[\\x20-\\x7e\\n{}\"]{0,200}") {
         detect(&name, &text);
         for kind in ProgramKind::ALL {
-            let kept = Kept { kind, text: &text, side_files: &[], agent: "agent" };
+            let kept = ConversationFile { kind, text: &text, side_files: &[], agent: "agent" };
             prop_assert!(read(&kept, Tail::Close).is_none());
         }
     }

@@ -210,7 +210,7 @@ fn every_key_of_a_model_has_its_effect() {
         (
             "timeout_seconds",
             "3",
-            |it| model(it).settings.patience_ms.to_string(),
+            |it| model(it).settings.idle_timeout_ms.to_string(),
             ["300000", "3000"],
         ),
         ("omit", "[\"stream\"]", |it| model(it).settings.omit.join(" "), ["", "stream"]),

@@ -20,40 +20,40 @@ pub enum Pace {
 }
 
 #[derive(Debug)]
-pub(super) struct Beats {
+pub(super) struct Playback {
     pace: Pace,
-    queue: VecDeque<Beat>,
+    queue: VecDeque<TimedEffect>,
     pauses_made: u64,
 }
 
 #[derive(Debug)]
-struct Beat {
+struct TimedEffect {
     pause_ms: u64,
     effect: ModelEffect,
 }
 
-impl Beats {
+impl Playback {
     pub(super) fn new(pace: Pace) -> Self {
         Self { pace, queue: VecDeque::new(), pauses_made: 0 }
     }
 
-    /// The pause before the next beat is over.
+    /// The pause before the next effect is over.
     pub(super) fn wake(&mut self) {
-        if let Some(beat) = self.queue.front_mut() {
-            beat.pause_ms = 0;
+        if let Some(timed) = self.queue.front_mut() {
+            timed.pause_ms = 0;
         }
     }
 
     /// Plays up to the next pause.
     pub(super) fn play(&mut self, now: Millis) -> Vec<ModelEffect> {
         let mut effects = Vec::new();
-        while let Some(beat) = self.queue.pop_front() {
-            if beat.pause_ms > 0 {
-                effects.push(RunEffect::WakeAt(now.plus(beat.pause_ms)).into());
-                self.queue.push_front(beat);
+        while let Some(timed) = self.queue.pop_front() {
+            if timed.pause_ms > 0 {
+                effects.push(RunEffect::WakeAt(now.plus(timed.pause_ms)).into());
+                self.queue.push_front(timed);
                 break;
             }
-            effects.push(beat.effect);
+            effects.push(timed.effect);
         }
         effects
     }
@@ -63,7 +63,7 @@ impl Beats {
     }
 
     pub(super) fn effect(&mut self, effect: impl Into<ModelEffect>) {
-        self.queue.push_back(Beat { pause_ms: 0, effect: effect.into() });
+        self.queue.push_back(TimedEffect { pause_ms: 0, effect: effect.into() });
     }
 
     pub(super) fn event(&mut self, event: Event) {
@@ -147,7 +147,7 @@ impl Beats {
             Pace::Natural => least + (self.pauses_made * 11) % (most - least + 1),
             Pace::Instant => 0,
         };
-        self.queue.push_back(Beat { pause_ms, effect: RunEffect::Emit(event).into() });
+        self.queue.push_back(TimedEffect { pause_ms, effect: RunEffect::Emit(event).into() });
     }
 }
 

@@ -11,7 +11,7 @@ use transcript::Millis;
 
 use crate::import::{SideFile, lines, moment, owned, words};
 
-pub(super) struct Beside<'a> {
+pub(super) struct SideFiles<'a> {
     files: &'a [SideFile],
     /// Lines of sub-agents that were not read yet, the next one last.
     lines: Vec<SideLine<'a>>,
@@ -29,7 +29,7 @@ struct SideLine<'a> {
     line: Value,
 }
 
-impl<'a> Beside<'a> {
+impl<'a> SideFiles<'a> {
     pub(super) fn new(files: &'a [SideFile]) -> Self {
         let mut side_lines = Vec::new();
         for file in files.iter().filter(|it| it.name.ends_with(".jsonl")) {
