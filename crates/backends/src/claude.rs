@@ -3,7 +3,7 @@
 //! Properties of the protocol:
 //!
 //! - A `user` line begins a turn; one that comes while a turn runs is read at the next opportunity within it,
-//!   or begins the next. `command_lifecycle` reports the fate of a line, by its uuid.
+//!   or begins the next. `command_lifecycle` reports what became of a line, by its uuid.
 //! - A turn begins with `system/init`, which names the conversation, and ends with `result`. Agents in the
 //!   background outlive it, and when one has finished the program begins a turn by itself: the run goes on
 //!   until a `result` comes and no agent is at work.
@@ -41,9 +41,9 @@ use self::wire::{ApiEvent, Line, Task};
 use crate::program::{self, Context, ProgramAgent, Recent};
 use crate::{Exit, Launch, ProgramBackend, ProgramEffect, ProgramInput, Verdict};
 
-/// Number of ended agents that are remembered: an agent that has ended sends little after that, and soon.
+/// Number of ended agents that are remembered. An agent sends few lines after its end, all of them soon.
 const FORMER_AGENTS: usize = 32;
-/// Number of agents that may be at work in a program that does not list them.
+/// Maximum number of active agents of a program that does not list them.
 const UNLISTED: usize = 32;
 
 /// A Claude Code process.
@@ -63,13 +63,13 @@ struct Adapter {
 struct Process {
     command: String,
     offers_tools: bool,
-    /// Id of the conversation that the log has.
+    /// Id of the conversation in the last link that was logged.
     linked: Option<String>,
-    /// The program reports what it did with each of our lines.
+    /// Whether the program reports what it did with each of our lines.
     reports_lines: bool,
     /// Agents and commands in the background.
     tasks: Vec<Task>,
-    /// The program lists its tasks itself. Otherwise only its reports on each agent are known.
+    /// Whether the program lists its tasks itself. Otherwise only its reports on each agent are known.
     lists_tasks: bool,
     /// Calls of earlier runs that had a sub-agent, by the program's ids.
     former_agents: Recent,
@@ -167,7 +167,7 @@ impl program::Adapter for Adapter {
 }
 
 impl Process {
-    /// Name of the program for people: its command, if it has never identified itself as Claude Code.
+    /// Returns the name of the program for people: its command until it identifies itself as Claude Code.
     fn called(&self) -> &str {
         if self.linked.is_some() { "Claude Code" } else { &self.command }
     }
@@ -202,14 +202,14 @@ impl Process {
         }
     }
 
-    /// Forgets agents of a program that does not list them: a run ends when all have ended, or were stopped.
+    /// Forgets the agents of a program that does not list them: none of them outlives the run before.
     fn run_begins(&mut self) {
         if !self.lists_tasks {
             self.tasks.clear();
         }
     }
 
-    /// Forgets the tasks that ended with the turn: all but those that were launched into the background.
+    /// Forgets the tasks that ended with the turn: all except those launched into the background.
     fn turn_ended(&mut self, launched: &[String]) {
         let is_over = |it: &Task| it.tool_use_id.as_ref().is_some_and(|it| !launched.contains(it));
         if !self.lists_tasks {
@@ -234,7 +234,7 @@ fn begins_turn(line: &Line) -> bool {
     }
 }
 
-/// Answers a request between runs, when there is nobody to ask: the program waits for an answer.
+/// Answers a request that comes between runs with a refusal, because the program waits for an answer.
 fn reject_orphan_request(request: wire::Request) -> String {
     let id = request.request_id.clone();
     match request.about_call() {

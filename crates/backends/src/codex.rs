@@ -45,10 +45,10 @@ use crate::{Exit, Launch, ProgramBackend, ProgramEffect, ResumeId, RunEffect, Ve
 
 /// The `source` of lines that cannot be read.
 const SOURCE: &str = "codex";
-/// Time that Codex has to end a turn that was interrupted, or that it seems to have left.
+/// Time that Codex has to end a turn that was interrupted, or whose end seems to be lost.
 const END_TIMEOUT_MS: u64 = 5000;
 
-/// Number of our requests that may stay without a response after a run.
+/// Maximum number of our requests that stay without a response after a run.
 const UNANSWERED: usize = 32;
 
 /// Creates the agent for a process that [`program`] described.
@@ -73,11 +73,11 @@ struct Codex {
     /// Link to a conversation that was opened while no run was open.
     unsent_link: Option<Event>,
     run: Option<Run>,
-    /// Id of the turn of the run before.
+    /// Id of the previous run's turn.
     ended_turn: Option<String>,
-    /// Codex reports by our ids which messages the model has seen.
+    /// Whether Codex reports, by our ids, which messages the model has seen.
     echoes_ids: bool,
-    /// Usage of the whole thread. `None` where an earlier process began to count.
+    /// Usage of the whole thread. `None` if an earlier process began to count.
     used: Option<Usage>,
 }
 
@@ -99,16 +99,16 @@ enum Sent {
     },
     StartTurn,
     Steer,
-    /// A person's reason for a refusal, as a message to the model. `name` is the refused tool.
+    /// A message to the model with a person's reason for a refusal. `name` is the refused tool.
     Correction {
         name: String,
     },
-    /// Nothing follows from the response.
+    /// A request whose response has no effect.
     Other,
 }
 
 impl Sent {
-    /// Method of a request without which nothing works.
+    /// Returns the method, if the connection depends on the request.
     fn method(&self) -> Option<&'static str> {
         match self {
             Self::Initialize => Some("initialize"),
@@ -199,12 +199,11 @@ impl Adapter for Codex {
         cx.steering.send(id.to_string(), message_id, wire::words(&input));
     }
 
-    /// Codex takes no reason with a refusal, so the model gets it as a message.
+    /// Answers a request. Codex takes no reason with a refusal, so the model gets the reason as a message.
     fn decide(&mut self, call_id: &CallId, request: Request, verdict: Verdict, cx: &mut Cx) {
         let agent = request.agent.as_deref();
         let asked = self.run.as_mut().and_then(|it| it.asked_tool(call_id, agent));
-        // Before the answer: once it is answered, Codex calls the model, which should have the reason by
-        // then.
+        // Sent before the answer: once Codex has the answer it calls the model, which should know the reason.
         if let Verdict::Denied { feedback: Some(feedback) } = &verdict
             && let Some(name) = asked
             && let Some((thread, turn)) = self.turn_of(agent)
@@ -233,7 +232,7 @@ impl Adapter for Codex {
 
     fn time_out(&mut self, cx: &mut Cx) {
         let Some(run) = &mut self.run else { return };
-        // Agents that ignore a stop live in the process, and end with it.
+        // Agents that ignore a stop end with the process.
         let ignores_stop = run.is_interrupted && run.has_agents_at_work();
         if run.outcome.is_some() && !ignores_stop {
             return self.end_as_it_did(cx);
@@ -242,7 +241,7 @@ impl Adapter for Codex {
             cx.out.push(ProgramEffect::Quit);
             return self.end(RunStatus::Cancelled, None, cx);
         }
-        // It has been idle all that time: the report of the turn's end was lost.
+        // Codex has been idle since: the report of the turn's end was lost.
         match run.last_error.take() {
             Some(error) => self.fail(failure::of_turn(&error), cx),
             None => self.complete(cx),
@@ -307,7 +306,7 @@ impl Codex {
         self.interrupt_agents(cx);
     }
 
-    /// Returns the thread and the turn that can take a message now: of an agent, or of Codex itself.
+    /// Returns the thread and the turn of an agent, or of Codex itself, if a message can be sent there now.
     fn turn_of(&self, agent: Option<&str>) -> Option<(String, String)> {
         let run = self.run.as_ref().filter(|it| !it.is_interrupted)?;
         match (agent, &self.link) {
@@ -333,8 +332,8 @@ impl Codex {
     fn end(&mut self, status: RunStatus, error: Option<ErrorInfo>, cx: &mut Cx) {
         let Some(mut run) = self.run.take() else { return };
         self.ended_turn = run.turn.take().or(self.ended_turn.take());
-        // A turn that breaks off forgets the messages that it had not read. A complete turn has read all,
-        // unless Codex reports what was read.
+        // A turn that breaks off drops its unread messages. A complete turn has read all of them, unless
+        // Codex reports which were read.
         if status != RunStatus::Completed || self.echoes_ids {
             cx.steering.give_back(|it| it.is_handed_over, &mut cx.out);
         }
@@ -412,7 +411,7 @@ impl Codex {
         }
     }
 
-    /// The app-server is of a version that cannot be driven.
+    /// Handles an app-server that lacks a required method: another backend continues the run.
     fn outdated(&mut self, method: &str, cx: &mut Cx) {
         if self.run.as_ref().is_some_and(|it| it.is_interrupted) {
             cx.out.push(ProgramEffect::Quit);
@@ -444,7 +443,7 @@ impl Codex {
         let linked = Event::AgentLinked {
             cli_session_id: id.to_owned(),
             cwd: text(&result["cwd"]).or_else(|| text(&thread["cwd"])),
-            // The thread's own version is that of the Codex which began it.
+            // The thread's own version is that of the Codex that created it.
             version: self.version.clone().or_else(|| text(&thread["cliVersion"])),
         };
         if cx.is_running() {
@@ -489,7 +488,7 @@ impl Codex {
                     false => run.ask(agent, (method, params), id, cx),
                 }
             }
-            // The subject of the request was stopped, so there is nothing to decide.
+            // The call was stopped, so there is nothing to decide.
             (_, Some(kind)) => {
                 return cx.out.write(wire::answer(id, &kind.cancellation()));
             }
@@ -508,8 +507,8 @@ impl Codex {
         id
     }
 
-    /// After a run ends, only responses to our requests can still arrive. The oldest that nothing depends on
-    /// are forgotten.
+    /// Forgets the oldest requests that have no response, if there are too many. After a run ends, only
+    /// responses to our requests can still arrive.
     fn forget_unanswered(&mut self) {
         let too_many = self.sent.len().saturating_sub(UNANSWERED);
         let of_no_use = |it: &Sent| {

@@ -1,7 +1,7 @@
 //! The demo agent: built in, needs no key and no network, and uses the server's real tools.
 //!
-//! It is rule-based and deterministic. Like a model it works from the chat history alone: a new value of
-//! [`Demo`] continues a run that broke off, because the history holds everything that was done.
+//! It is rule-based and deterministic. Like a model it works from the chat history alone: a new [`Demo`]
+//! continues a run that broke off, because the history has every finished call.
 
 mod answer;
 mod call;
@@ -34,7 +34,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Demo {
     pace: Pace,
-    /// There is one between the start and the end.
+    /// The open run.
     run: Option<Run>,
 }
 
@@ -59,11 +59,11 @@ impl ModelBackend for Demo {
             }
             (ModelInput::Run(RunInput::Wake), Some(run)) => run.playback.wake(),
             (ModelInput::Run(RunInput::Interrupt), Some(run)) => run.interrupt(),
-            // The plan is made once.
+            // The plan is made once, so a later message cannot change it.
             (ModelInput::Run(RunInput::Steer { message_id, .. }), _) => {
                 return vec![RunEffect::CannotSteer(message_id).into()];
             }
-            // It knows its tools, lets any number of them run, and asks for nothing else.
+            // The tools are built in and run without a limit, and the demo agent sends no requests.
             (
                 ModelInput::Tools(_)
                 | ModelInput::ToolWaits(_)
@@ -92,9 +92,9 @@ struct Run {
     response_id: ResponseId,
     plan: Plan,
     playback: Playback,
-    /// Calls without a result, and which task of the plan each of them is.
+    /// Calls without a result, each with the index of its task in the plan.
     waiting: Vec<(CallId, usize)>,
-    /// An earlier run began to answer, and this one has not said yet that it goes on.
+    /// Whether the answer must still mention that it continues an earlier run.
     must_announce_resumption: bool,
     ids_given: u32,
     steps_begun: u32,
@@ -102,16 +102,16 @@ struct Run {
     usage: Tally,
 }
 
-/// Counts words instead of tokens: close enough for a demo, and the same every time.
+/// Token counts, in words: deterministic, and close enough for a demo.
 #[derive(Debug, Default)]
 struct Tally {
-    /// Input of the open step.
+    /// Input tokens of the open step.
     input: u64,
-    /// Output of the open step.
+    /// Output tokens of the open step.
     output: u64,
-    /// Results that came in that step: the next one is sent them.
+    /// Tokens of the results in that step, which are input of the next step.
     results: u64,
-    /// All steps that are finished.
+    /// Usage of all finished steps.
     total: Option<Usage>,
 }
 
@@ -154,7 +154,7 @@ impl Run {
         self.plan.tasks[task].outcome = Some(outcome);
     }
 
-    /// Open parts stay open: the driver closes them.
+    /// Ends the run as cancelled. Open parts stay open: the driver closes them.
     fn interrupt(&mut self) {
         self.playback = Playback::new(Pace::Instant);
         self.waiting.clear();
@@ -170,7 +170,7 @@ impl Run {
         effects
     }
 
-    /// Turns the next step of the plan into beats. False when there is none.
+    /// Queues the effects of the plan's next step. Returns false if there is none.
     fn write_next_step(&mut self) -> bool {
         let Some(step) = self.plan.steps.pop_front() else { return false };
         if self.is_step_open {

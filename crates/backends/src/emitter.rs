@@ -9,8 +9,8 @@ use transcript::{
 use crate::model_backend::ids_given;
 use crate::{Ending, ProgramEffect, RunEffect, arguments_summary};
 
-/// The effects of one answer to the driver, in order. Events belong to a run: without one they are dropped.
-/// `E` is the effect of the backend's family.
+/// The effects of one input, in order. Events belong to a run and are dropped if none is open. `E` is the
+/// effect type of the backend's family.
 #[derive(Debug)]
 pub(crate) struct Emitter<E = ProgramEffect> {
     /// The `source` of lines that could not be read.
@@ -66,12 +66,12 @@ impl<E: From<RunEffect>> Emitter<E> {
         self.is_running
     }
 
-    /// Id of the current run, or of the one before.
+    /// Returns the id of the current run, or else of the last one.
     pub(crate) fn response_id(&self) -> &ResponseId {
         &self.response_id
     }
 
-    /// Time of the input that is being handled.
+    /// Returns the time of the input that is being handled.
     pub(crate) fn now(&self) -> Millis {
         self.now
     }
@@ -103,7 +103,7 @@ impl<E: From<RunEffect>> Emitter<E> {
         self.emit(Event::Unrecognized { source, raw, lines: 1 });
     }
 
-    /// Says whether the run goes on, and why. Without evaluations.
+    /// Emits whether the run continues, and why, without evaluations of limits.
     pub(crate) fn continuation(&mut self, goes_on: bool, stop_reason: &str, resolved_by: &str) {
         self.emit(Event::Continuation {
             should_continue: goes_on,
@@ -119,7 +119,7 @@ impl<E: From<RunEffect>> Emitter<E> {
         self.is_running = false;
     }
 
-    /// Gives up the run without an end, because another backend continues it.
+    /// Closes the run without an end event, because another backend continues it.
     pub(crate) fn abandon_run(&mut self) {
         self.is_running = false;
     }
@@ -218,7 +218,7 @@ impl<E: From<RunEffect>> Emitter<E> {
         self.emit(Event::ToolOutputDelta { call_id, stream, offset, delta });
     }
 
-    /// Ends a call that did not run with a result of Callboard's own.
+    /// Ends a call that did not run, with an error as its result.
     pub(crate) fn refuse_call(&mut self, call_id: &CallId, tool_name: &str, error: ErrorInfo) {
         self.emit(Event::ToolResult {
             call_id: call_id.clone(),
@@ -233,7 +233,7 @@ impl<E: From<RunEffect>> Emitter<E> {
         });
     }
 
-    /// A name, unique in the run, for something that the program gives none.
+    /// Returns a name that is unique in the run, for an item to which the program gave none.
     pub(crate) fn unused_name(&self) -> String {
         format!("{}+{}", self.response_id, self.ids_given)
     }
@@ -270,7 +270,8 @@ impl Part {
         });
     }
 
-    /// Ends the part with its text as it is. `discarded`: the text is written again in another part.
+    /// Ends the part with `text`, or with the text so far. `discarded`: the text is written again in another
+    /// part.
     pub(crate) fn end<E: From<RunEffect>>(
         &mut self,
         phase: Option<Phase>,

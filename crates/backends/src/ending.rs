@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_price_has_no_dust_of_adding_up() {
+    fn price_rounds_off_floating_point_errors() {
         assert_eq!(price(0.00094 + 0.00094 + 0.00048), Some(0.00236));
         assert_eq!(price(0.1 + 0.2), Some(0.3));
         for none in [0.0, -1.0, f64::NAN, f64::INFINITY] {
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_asked_to_stop_is_cancelled_whatever_its_agent_says() {
+    fn a_run_asked_to_stop_ends_as_cancelled() {
         let id = ResponseId::new("r");
         let asked = Event::CancelRequested { by: "user".to_owned() };
         let asked = Record::new(Seq(1), Millis(0), SessionId::new("s"), Some(id.clone()), asked);

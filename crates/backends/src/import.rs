@@ -1,8 +1,8 @@
 //! Conversations that Claude Code, Codex and Pi keep on disk, read as records.
 //!
 //! A file is replayed ([`Replay`]): the state machine for the running program gets the lines that the program
-//! would have written. An imported answer is therefore the answer that would have been seen live, up to what
-//! the program has not written down.
+//! would have written. An imported answer is therefore the same as the live answer, except for data that the
+//! program does not store.
 //!
 //! The files only grow, and so does the result: the beginning of a file gives the beginning of its turns. Ids
 //! come from the program's ids. Reading again after the program has continued therefore gives the same turns
@@ -33,7 +33,7 @@ pub struct ConversationFile<'a> {
     pub kind: ProgramKind,
     /// Content of the file.
     pub text: &'a str,
-    /// Claude Code keeps sub-agents and large results in a folder beside the file.
+    /// Sub-agents and large results, which Claude Code keeps in a folder beside the file.
     pub side_files: &'a [SideFile],
     /// Id of the agent in Callboard.
     pub agent: &'a str,
@@ -56,7 +56,7 @@ pub enum Tail {
     /// The turn may still be going on, and is read when it has ended. A turn whose last entry is an answer of
     /// the model without calls counts as ended.
     LeaveOut,
-    /// The turn broke off: nothing more will come.
+    /// The turn broke off, and is closed.
     Close,
 }
 
@@ -127,7 +127,7 @@ fn lines(text: &str) -> impl Iterator<Item = Result<Value, &str>> {
     })
 }
 
-/// Files consist of whole lines, so a surrogate pair is never split between two.
+/// Parses a line. Files consist of whole lines, so a surrogate pair is never split between two.
 fn parse(line: &str) -> Option<Value> {
     serde_json::from_str(&Surrogates::default().repair(line)).ok()
 }
@@ -140,7 +140,7 @@ fn owned(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// Returns the text of a content: a text, or blocks of which some are texts. Other blocks are named.
+/// Returns the text of a content, which is a string or a list of blocks. Blocks without text are named.
 fn words(content: &Value) -> String {
     let of_block = |block: &Value| match block["text"].as_str() {
         Some(text) => Some(text.to_owned()),

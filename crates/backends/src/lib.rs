@@ -1,18 +1,18 @@
 //! Backends: state machines without I/O that interpret the agents.
 //!
 //! A backend gets inputs and returns effects. It reads no clock, draws no random number and cannot fail: a
-//! failure ends the run, as an effect like any other. There are two families: a [`ModelBackend`] interprets the
-//! responses of a model and lives for one run, a [`ProgramBackend`] interprets the output of a program and lives
-//! as long as its process. Each has its own inputs and effects; those about the run are shared ([`RunInput`],
-//! [`RunEffect`]).
+//! failure ends the run, which is an effect too. There are two families: a [`ModelBackend`] interprets the
+//! responses of a model and lives for one run, a [`ProgramBackend`] interprets the output of a program and
+//! lives as long as its process. Each has its own inputs and effects; those about the run are shared
+//! ([`RunInput`], [`RunEffect`]).
 //!
 //! # The contract with the driver
 //!
 //! - One input at a time. The driver carries out all effects of an answer, in their order, before
 //!   it gives the next input.
 //! - `now` is the only clock.
-//! - The driver writes `run_start`, `run_finish` and the approvals, and for the calls that it runs the events named
-//!   at [`ModelEffect::RunTool`]. The backend emits everything else.
+//! - The driver writes `run_start`, `run_finish` and the approvals, and for the calls that it runs the events
+//!   named at [`ModelEffect::RunTool`]. The backend emits everything else.
 //! - A run may end while a step, a part or a call is open. The driver closes what is open.
 //! - Ids of parts and calls are `{responseId}.{n}`, counted by the backend.
 
@@ -58,8 +58,8 @@ pub use crate::tool_event::{ToolEvent, ToolOutcome};
 /// An input about the run, for both families of backends.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunInput {
-    /// Begins a run. `history` holds OpenAI chat messages, oldest first. What stands after the last user
-    /// message was said and done by an earlier run that broke off.
+    /// Begins a run. `history` holds OpenAI chat messages, oldest first. Messages after the last user
+    /// message are from an earlier run that broke off.
     Start {
         /// Id of the run.
         response_id: ResponseId,
@@ -86,10 +86,10 @@ pub enum RunInput {
 pub enum RunEffect {
     /// Appends an event to the log, for the open run.
     Emit(Event),
-    /// Gives a message back to wait for the next run, also if it was handed over: no model has seen it, and
-    /// none will because of this run.
+    /// Returns a message to the queue for the next run, even if it was handed over: no model has seen it, and
+    /// none will see it in this run.
     CannotSteer(MessageId),
-    /// Asks for a [`RunInput::Wake`] at this time, in place of the time asked for before.
+    /// Asks for a [`RunInput::Wake`] at this time, replacing the previous request.
     WakeAt(Millis),
     /// Ends the run. It is the last effect of its answer.
     End(Ending),

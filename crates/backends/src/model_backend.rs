@@ -34,17 +34,17 @@ pub trait ModelBackend: fmt::Debug + Send {
 pub enum ModelInput {
     /// An input about the run.
     Run(RunInput),
-    /// Continues a run that began before the server was restarted, in place of [`RunInput::Start`]. `answer` is
-    /// the run so far; its calls without a result are to be run.
+    /// Continues a run that began before the server was restarted, in place of [`RunInput::Start`]. `answer`
+    /// is the run so far; its calls without a result are to be run.
     Resume {
         /// The run so far.
         answer: Box<RunMessage>,
         /// The conversation as in [`RunInput::Start`].
         history: Vec<Value>,
     },
-    /// Tools that may be called from now on, in the form of the OpenAI API: `{"type": "function", ...}`. An
-    /// agent that needs descriptions gets them before every `Start`, `Resume` and `History`, as the tools may
-    /// change between two steps.
+    /// Available tools, in the format of the OpenAI API: `{"type": "function", ...}`. An agent that needs
+    /// descriptions gets them before every `Start`, `Resume` and `History`, as the tools may change between
+    /// two steps.
     Tools(Vec<Value>),
     /// The result of a call, once for each [`ModelEffect::RunTool`] unless the run ends first.
     ToolResult {
@@ -53,8 +53,7 @@ pub enum ModelInput {
         /// Its result.
         outcome: ToolOutcome,
     },
-    /// A call waits for a person or a client before it does anything, and does not count as running
-    /// meanwhile.
+    /// A call waits for a person or a client before it runs. It does not count as running meanwhile.
     ToolWaits(CallId),
     /// The conversation as in [`RunInput::Start`], including this run so far. It answers a
     /// [`ModelEffect::ReadHistory`].
@@ -64,7 +63,7 @@ pub enum ModelInput {
 }
 
 /// A part of an HTTP response: a head, any number of pieces of the body, and one end. A response that never
-/// began has an end alone.
+/// began has only an end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResponsePart {
     /// The response begins. Header names are in lower case.
@@ -74,7 +73,7 @@ pub enum ResponsePart {
         /// Headers in order.
         headers: Vec<(String, String)>,
     },
-    /// Bytes of the body, cut anywhere.
+    /// Bytes of the body, split at any position.
     Bytes(Vec<u8>),
     /// The response is complete, or the connection was lost.
     Ended(Result<(), Lost>),
@@ -94,7 +93,7 @@ pub struct Lost {
 pub enum HowLost {
     /// No connection was made.
     NeverConnected,
-    /// Nothing came for too long.
+    /// No data came within the time limit.
     TimedOut,
     /// The connection was lost.
     BrokeOff,
@@ -105,8 +104,8 @@ pub enum HowLost {
 pub enum ModelEffect {
     /// An effect on the run.
     Run(RunEffect),
-    /// Runs a tool. The driver writes the call's approval, `tool_running`, `tool_retry`, `tool_output_delta` and
-    /// `tool_result`, and decides about its `validation`.
+    /// Runs a tool. The driver writes the call's approval, `tool_running`, `tool_retry`, `tool_output_delta`
+    /// and `tool_result`, and decides about its `validation`.
     RunTool(ReadyCall),
     /// Reads the conversation, answered by [`ModelInput::History`].
     ReadHistory,
@@ -166,7 +165,7 @@ impl fmt::Debug for Request {
     }
 }
 
-/// Number of ids that a run has given to its parts and calls.
+/// Returns the number of ids that a run has given to its parts and calls.
 pub(crate) fn ids_given(answer: &RunMessage) -> u32 {
     let ids = answer.parts.iter().filter_map(|part| match &part.kind {
         PartKind::Text(text) => Some(text.id.as_str()),
@@ -178,7 +177,7 @@ pub(crate) fn ids_given(answer: &RunMessage) -> u32 {
     ids.filter_map(number).max().unwrap_or(0)
 }
 
-/// Calls without a result, to be run.
+/// Returns the calls without a result, which are to be run.
 pub(crate) fn open_calls(answer: &RunMessage) -> impl Iterator<Item = ReadyCall> {
     answer.calls().filter(|call| call.is_open()).map(|call| ReadyCall {
         call_id: call.id.clone(),

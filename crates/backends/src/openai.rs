@@ -1,8 +1,8 @@
 //! Any model behind an OpenAI-compatible chat-completions API; the server runs its tools.
 //!
-//! One value is one run: ask the model, run the calls it wants, ask again with their results, until it wants
-//! none or a limit is reached. Each step's request is made from the conversation as the log has it at that
-//! moment, so the loop has no state that the log lacks.
+//! One value is one run: it calls the model, runs the tool calls of the response and calls the model again
+//! with their results, until there are no calls or a limit is reached. Each step's request is made from the
+//! log of the conversation at that moment, so the loop has no state that the log lacks.
 
 mod calls;
 mod decoder;
@@ -43,7 +43,7 @@ use crate::{
     RunEffect, RunInput,
 };
 
-/// Number of bytes of an error's body that are read.
+/// Maximum number of bytes that are read of an error's body.
 const MAX_ERROR_BODY: usize = 64 * 1024;
 
 /// An agent that is a model behind an API.
@@ -119,7 +119,7 @@ enum Phase {
         running: Vec<CallId>,
         /// Calls that wait for a person or a client.
         elsewhere: Vec<CallId>,
-        /// The model reached its output limit before it had written all its calls.
+        /// Whether the model reached its output limit before it had written all its calls.
         cut_off: bool,
     },
     Ended,
@@ -128,15 +128,15 @@ enum Phase {
 /// One request and its response.
 #[derive(Debug)]
 struct Attempt {
-    /// Counts from 1.
+    /// Number of the attempt, from 1.
     number: u32,
     request: Request,
-    /// Zero until the response begins.
+    /// Status code of the response. Zero until the response begins.
     status: u16,
     headers: Vec<(String, String)>,
     error_body: Vec<u8>,
     decoder: Decoder,
-    /// Something was emitted: another attempt would repeat it.
+    /// Whether something was emitted, which another attempt would repeat.
     has_emitted: bool,
 }
 
@@ -152,7 +152,7 @@ impl Run {
         }
     }
 
-    /// Continues at the calls: the conversation is read before the next step anyway.
+    /// Resumes a run at its open calls. The conversation is read before the next step.
     fn resumed(settings: Arc<Settings>, answer: &RunMessage) -> Self {
         let last_step = answer.steps.last().and_then(|it| it.finished.as_ref());
         Self {
@@ -260,13 +260,13 @@ impl Run {
         }
     }
 
-    /// Hands over waiting messages. Calls have their results by now, so this is the only place where a
-    /// conversation can take them.
+    /// Hands over waiting messages. Called when all calls have results, because a conversation cannot take
+    /// user messages between a call and its result.
     fn hand_over(&mut self) {
         self.steering.hand_over(|_| true, &mut self.emitter.out);
     }
 
-    /// The model has begun to answer the conversation that holds them.
+    /// Marks the handed-over messages as seen: the model has begun to answer the conversation with them.
     fn mark_seen(&mut self) {
         while self.steering.mark_seen(|_| true, &mut self.emitter.out) {}
     }
@@ -304,7 +304,7 @@ impl Run {
         let Outcome { finish_reason, usage, .. } = outcome;
         let calls = &outcome.calls;
         let reason = match finish_reason {
-            // Calls are calls, whatever the reason says.
+            // Some services give another reason although there are calls.
             None | Some(FinishReason::Stop | FinishReason::Other) if !calls.is_empty() => {
                 FinishReason::ToolCalls
             }
@@ -381,7 +381,7 @@ impl Run {
         }
     }
 
-    /// Retries the request, or ends the run. Only a request of which nothing was emitted is retried.
+    /// Retries the request, or ends the run. A request is retried only if none of its response was emitted.
     fn give_up_or_retry(&mut self, now: Millis, failure: Failure) {
         let Phase::Asking(attempt) = std::mem::replace(&mut self.phase, Phase::Ended) else {
             return;
@@ -434,7 +434,7 @@ impl Run {
         }
     }
 
-    /// Emits what was held back. Open parts stay open: the driver closes them.
+    /// Emits held-back text and ends the run as cancelled. Open parts stay open: the driver closes them.
     fn interrupt(&mut self) {
         if let Phase::Asking(attempt) = &mut self.phase {
             let (said, _) = attempt.decoder.finish();

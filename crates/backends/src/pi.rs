@@ -5,9 +5,9 @@
 //! model its message and its tools' executions, then `agent_end`). Properties of the protocol:
 //!
 //! - Text comes as deltas and then whole. A tool's output comes cumulatively, a tool's result three times.
-//! - `agent_end` need not be the end: Pi may try again, or compact the conversation first. The new package
-//!   sends `agent_settled` when it is done. The old one does not, so it is asked (`get_state`), as is any
-//!   that leaves us waiting: what continues by itself has been announced before the answer comes.
+//! - `agent_end` need not be the end: Pi may retry, or compact the conversation first. The new package sends
+//!   `agent_settled` when it is done. The old one does not, so it is asked (`get_state`), as is any package
+//!   that stays silent: Pi announces a continuation before it answers.
 //! - Pi has no approvals. Our extension (`extension.ts`) asks for them, through a dialog that Pi passes on to
 //!   us. While a dialog is open, `abort` does nothing: the dialog has to be cancelled too.
 //! - The extension announces itself before Pi reads its first command. A Pi that answers a command without
@@ -59,7 +59,7 @@ struct Adapter {
 struct Conversation {
     workspace: String,
     version: Option<String>,
-    /// Id that the log has: of the conversation to resume, then of the one that was linked.
+    /// Id in the log: of the conversation to resume, or of the last one that was linked.
     known: Option<String>,
     id: Option<String>,
 }
@@ -148,7 +148,7 @@ impl program::Adapter for Adapter {
                 cx.out.unrecognized(raw);
             }
             Some(line) if cx.is_running() => self.run.handle_line(line, cx),
-            // Without a run there is nobody to ask, and Pi would wait forever.
+            // Without a run no person can be asked, and Pi would wait forever.
             Some(Line::Dialog(dialog)) => dialog.decline(&mut cx.out),
             Some(_) => (),
         }

@@ -1,4 +1,4 @@
-//! The part of a program agent that does not depend on the program: one state machine, generic over an adapter.
+//! The part of a program agent that does not depend on the program: a state machine, generic over an adapter.
 //!
 //! A [`ProgramAgent`] takes the driver's inputs, keeps what every program needs ([`Context`]), and calls its
 //! [`Adapter`]. An adapter knows the program's wire format: it interprets lines, and writes them. The next
@@ -29,10 +29,10 @@ use crate::{
     Ending, Exit, ProgramBackend, ProgramEffect, ProgramInput, RunEffect, RunInput, Verdict,
 };
 
-/// Number of calls, and of texts, that may be open at a time. A program that begins more has abandoned the
-/// oldest.
+/// Maximum number of calls, and of texts, that are open at a time. The oldest count as abandoned if a program
+/// begins more.
 pub(crate) const MAX_OPEN: usize = 128;
-/// Number of its own agents that a program may go back to.
+/// Maximum number of a program's own agents that are tracked.
 pub(crate) const MAX_AGENTS: usize = 64;
 
 /// An agent that is a CLI process.
@@ -52,12 +52,12 @@ pub(crate) trait Adapter: fmt::Debug + Send {
     const SOURCE: &'static str;
     /// A line, as the adapter reads it.
     type Line;
-    /// State that is kept of the program's request for a decision, to answer it.
+    /// The adapter's data about a request for a decision, needed to answer it.
     type Request: fmt::Debug + Send;
 
     fn read(json: &str) -> Self::Line;
 
-    /// Takes in what a line says about the process, before anything else is done with it.
+    /// Notes what a line reports about the process. Called before [`Adapter::handle_line`].
     fn note(&mut self, _line: &Self::Line) {}
 
     /// Returns whether the program begins a run by itself with this line, if none is open.
@@ -65,7 +65,7 @@ pub(crate) trait Adapter: fmt::Debug + Send {
         false
     }
 
-    /// Called when a run has begun, before anything else of it.
+    /// Called when a run has begun, before its other inputs.
     fn begin_run(&mut self, _cx: &mut Context<Self::Request>) {}
 
     /// Sends the newest message to the program. `history` holds chat messages, oldest first.
@@ -95,7 +95,7 @@ pub(crate) trait Adapter: fmt::Debug + Send {
 
     fn exited(&mut self, exit: &Exit, cx: &mut Context<Self::Request>);
 
-    /// Called when a run has ended, or was given up: its state is to be dropped.
+    /// Drops the state of a run that has ended or was abandoned.
     fn end_run(&mut self);
 }
 
@@ -218,7 +218,7 @@ impl<R> Context<R> {
         self.deadline = None;
     }
 
-    /// Returns whether the process has ended, or is to be ended. It is not listened to any more.
+    /// Returns whether the process has ended, or is to be ended. Its lines are ignored from then on.
     pub(crate) fn is_gone(&self) -> bool {
         self.is_gone
     }
@@ -243,7 +243,7 @@ impl<R> Context<R> {
     }
 }
 
-/// Writes the settings of an adapter without arguments and environment, which may hold keys.
+/// Formats the settings of an adapter without arguments and environment, which may hold keys.
 pub(crate) fn fmt_settings(
     f: &mut fmt::Formatter<'_>,
     command: &[String],
@@ -257,13 +257,13 @@ pub(crate) fn fmt_settings(
         .finish_non_exhaustive()
 }
 
-/// The error of a call that was abandoned.
+/// Returns the error of a call that was abandoned.
 pub(crate) fn abandoned() -> ErrorInfo {
     let why = "Nothing more was heard of this call, while many others began.";
     ErrorInfo::new(ErrorCode::ToolInterrupted, why)
 }
 
-/// Reads a field so that a value of another type does not make the whole line unreadable.
+/// Deserializes a field, and ignores a value of another type instead of failing for the whole line.
 pub(crate) fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     from: D,
 ) -> Result<Option<T>, D::Error> {

@@ -94,31 +94,32 @@ pub enum ProgramEffect {
     Write(String),
     /// Closes the program's stdin. Some programs begin only then.
     CloseInput,
-    /// Begins a run under the spare id: the agent goes on by itself.
+    /// Begins a run under the spare id, because the agent continues by itself.
     Begin,
-    /// Asks for a decision about a call of the program, whose arguments are in the log. The driver applies the
-    /// policy, asks a person if necessary, writes both records, and answers with [`ProgramInput::Decided`] once,
-    /// unless the request is withdrawn or the run ends first.
+    /// Asks for a decision about a call of the program, whose arguments are in the log. The driver applies
+    /// the policy, asks a person if necessary, writes both records, and answers with
+    /// [`ProgramInput::Decided`] once, unless the request is withdrawn or the run ends first.
     Ask {
         /// The call.
         call_id: CallId,
-        /// The call can be run with other arguments.
+        /// Whether the call can be run with other arguments.
         can_edit: bool,
         /// A form for a person instead of an approval; the answers are the edited arguments.
         form: Option<Value>,
         /// Reason that the program gives.
         reason: Option<String>,
-        /// The program would let a harmless call pass by itself, so the driver must not judge by the
-        /// arguments alone: the call may run elsewhere, or with more rights than the program has reported.
+        /// Whether the program has judged the call itself: it allows harmless calls without asking. The
+        /// driver then must not judge by the arguments alone, as the call may run elsewhere, or with more
+        /// rights than the program has reported.
         is_judged: bool,
     },
     /// Withdraws a [`ProgramEffect::Ask`]: the program no longer waits for the decision.
     Withdraw(CallId),
-    /// Ends the program, which is of no more use; a new one is started when needed.
+    /// Ends the program, which is no longer usable; a new one is started when needed.
     Quit,
-    /// Reports that the installed program is too old to be driven in this way, which is to be remembered. It
-    /// is ended, and another backend continues the run, with the same [`RunInput::Start`]. This value gets no
-    /// more inputs.
+    /// Reports that the installed program is too old for this backend. The driver remembers it and ends the
+    /// program, and another backend continues the run, with the same [`RunInput::Start`]. This backend gets
+    /// no more inputs.
     Outdated,
 }
 
@@ -134,8 +135,7 @@ impl From<RunEffect> for ProgramEffect {
     }
 }
 
-/// The command line and environment of a program to start, as far as they are its own. The driver adds the
-/// rest.
+/// Command line and environment of a program to start. The driver adds those that all programs share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {
     /// The program and its arguments.
@@ -155,7 +155,8 @@ pub struct Launch {
     pub tools: Option<ToolServer>,
     /// Folder of the files which Callboard ships for its agents.
     pub shipped: String,
-    /// Callboard's own folder. A program that can be configured so asks before it reads or writes there.
+    /// Callboard's own folder. A program that supports it is configured to ask before it reads or writes
+    /// there.
     pub private: Option<String>,
 }
 

@@ -1,6 +1,6 @@
 //! The programs that can be agents.
 
-/// A program that can be an agent. The set is closed: the next program is a variant here and an adapter.
+/// A program that can be an agent. The set is closed: a new program needs a variant here and an adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProgramKind {
     /// Anthropic's CLI.
@@ -15,7 +15,7 @@ impl ProgramKind {
     /// All programs.
     pub const ALL: [Self; 3] = [Self::Claude, Self::Codex, Self::Pi];
 
-    /// Its kind in the configuration, which is also its command.
+    /// Returns the program's kind in the configuration, which is also its command.
     pub fn word(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -24,7 +24,7 @@ impl ProgramKind {
         }
     }
 
-    /// Name of the program for people.
+    /// Returns the program's name for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Claude => "Claude Code",

@@ -13,16 +13,16 @@ pub(crate) struct Steering {
 
 #[derive(Debug)]
 pub(crate) struct Steered {
-    /// Name under which the agent reports on the message; empty if it does not.
+    /// Id under which the agent reports about the message; empty if it does not report.
     pub(crate) key: String,
     pub(crate) message_id: MessageId,
     pub(crate) text: String,
-    /// The agent has the message.
+    /// Whether the agent has the message.
     pub(crate) is_handed_over: bool,
 }
 
 impl Steering {
-    /// Adds a message that was sent to the agent, which has not confirmed it.
+    /// Adds a message that was sent to the agent and is not confirmed.
     pub(crate) fn send(&mut self, key: impl Into<String>, message_id: MessageId, text: String) {
         let key = key.into();
         self.unseen.push(Steered { key, message_id, text, is_handed_over: false });
@@ -40,7 +40,7 @@ impl Steering {
         self.unseen.iter().any(|it| it.is_handed_over)
     }
 
-    /// The agent has the messages that match.
+    /// Marks the messages that match as handed over to the agent.
     pub(crate) fn hand_over<E: From<RunEffect>>(
         &mut self,
         is_it: impl Fn(&Steered) -> bool,
@@ -52,8 +52,7 @@ impl Steering {
         }
     }
 
-    /// Marks the first message that matches, of those that the agent has, as seen by a model. Returns false
-    /// if there is none.
+    /// Marks the first handed-over message that matches as seen by a model. Returns false if there is none.
     pub(crate) fn mark_seen<E: From<RunEffect>>(
         &mut self,
         is_it: impl Fn(&Steered) -> bool,
@@ -67,7 +66,7 @@ impl Steering {
         seen.is_some()
     }
 
-    /// Gives the messages that match back to the queue: no model will see them because of this run.
+    /// Returns the messages that match to the queue: no model will see them in this run.
     pub(crate) fn give_back<E: From<RunEffect>>(
         &mut self,
         is_it: impl Fn(&Steered) -> bool,

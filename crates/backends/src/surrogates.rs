@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-/// The first half that the event before ended with.
+/// Repairs surrogate pairs that are split between events. Keeps the first half at the end of an event.
 #[derive(Debug, Default)]
 pub(crate) struct Surrogates {
     first_half: Option<String>,
@@ -20,7 +20,7 @@ impl Surrogates {
         self.repair_to_end(json, false)
     }
 
-    /// Repairs an event. `is_all`: no other event will come.
+    /// Repairs an event. `is_all`: no other event follows.
     fn repair_to_end<'a>(&mut self, json: &'a str, is_all: bool) -> Cow<'a, str> {
         let mut waiting = self.first_half.take();
         if !json.contains(r"\u") {
@@ -76,7 +76,7 @@ enum Half {
 }
 
 impl Half {
-    /// The half that the text begins with.
+    /// Returns the half that the text begins with, if any.
     fn of(text: &str) -> Option<Self> {
         let digits = text.strip_prefix(r"\u")?.get(..4)?;
         match u16::from_str_radix(digits, 16).ok()? {
@@ -89,7 +89,7 @@ impl Half {
 
 #[cfg(test)]
 mod tests {
-    //! However a text is cut, all of it arrives.
+    //! A text arrives complete, wherever it is cut.
 
     use proptest::prelude::*;
     use serde_json::Value;
@@ -113,7 +113,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_text_that_is_cut_anywhere_arrives_whole(
+        fn text_cut_anywhere_arrives_whole(
             text in "[a🙂\\\\ü😀\n]{0,12}", cuts in prop::collection::vec(1..5usize, 1..24),
         ) {
             let units: Vec<u16> = text.encode_utf16().collect();
@@ -122,14 +122,14 @@ mod tests {
                 let (piece, after) = rest.split_at((*size).min(rest.len()));
                 rest = after;
                 let event: Value = serde_json::from_str(&surrogates.repair(&written(piece))).unwrap();
-                prop_assert_eq!(&event["a"], r"\ud83d", "an escaped backslash begins no letter");
+                prop_assert_eq!(&event["a"], r"\ud83d", "an escaped backslash begins no escape");
                 said.push_str(event["text"].as_str().unwrap());
             }
             prop_assert_eq!(said, text);
         }
 
         #[test]
-        fn whatever_comes_is_no_panic(text in r#"[\\u"dD8c0-9é🙂]{0,40}"#) {
+        fn any_input_is_repaired_without_panic(text in r#"[\\u"dD8c0-9é🙂]{0,40}"#) {
             let mut surrogates = Surrogates::default();
             surrogates.repair(&text);
             surrogates.repair(&text);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_half_that_stays_alone_costs_one_letter() {
+    fn a_lone_surrogate_is_replaced() {
         let mut surrogates = Surrogates::default();
         assert_eq!(
             surrogates.repair(r#"["\udc00 a \ud800 b \ud83d"]"#),

@@ -1,12 +1,12 @@
 //! The author of messages: the agent itself, or a sub-agent within one of its calls. Each has steps of its
 //! own.
 //!
-//! A block comes twice: as deltas, and finished in an `assistant` line, which is authoritative. The finished
-//! one comes before the message's end, but it may come later, and again: it is recognised by its message's id
-//! and by its text. Only a message that failed has blocks that are never finished. If another message comes
-//! instead of its end, or after its failure, it repeats them, and they are discarded, unless they come
-//! finished after all: then they are emitted again. Otherwise they stay. A sub-agent's blocks come finished
-//! only, and so do its messages: a new id is a new message.
+//! A block arrives twice: as deltas, and finished in an `assistant` line, which is authoritative. The
+//! finished block usually arrives before the message's end, but it may arrive later, and repeatedly: it is
+//! recognised by its message's id and by its text. Only a failed message has blocks that are never finished.
+//! If another message arrives instead of its end, or after its failure, that message repeats them, and they
+//! are discarded. If they arrive finished after that, they are emitted again. Without another message they
+//! stay. A sub-agent's blocks and messages only arrive finished, and a new id is a new message.
 
 use std::collections::VecDeque;
 
@@ -18,19 +18,19 @@ use super::wire::{ApiEvent, Block, Delta, TokenCounts};
 use crate::emitter::Emitter;
 use crate::openai::FinishReason;
 
-/// Number of ended messages that may still be amended.
+/// Number of ended messages whose blocks may still be finished.
 const REMEMBERED: usize = 32;
 
-/// The way in which a message ends.
+/// The end of a message.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum MessageEnd {
-    /// The message is complete, as far as is known.
+    /// The message is complete.
     Whole,
     /// A person stopped it.
     Stopped,
     /// An error broke it off.
     BrokeOff,
-    /// Another message comes, and nothing has said that this one is over.
+    /// Another message has begun, without a report of this one's end.
     Superseded,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Author {
     message: Option<Message>,
     /// Messages that have ended, the newest last: their ids and blocks.
     ended: VecDeque<(String, Vec<BlockState>)>,
-    /// Visible text was emitted since this was last read.
+    /// Whether visible text was emitted since the field was last read.
     pub(super) has_visible_text: bool,
 }
 
@@ -51,11 +51,12 @@ struct Message {
     id: String,
     blocks: Vec<BlockState>,
     tokens: TokenCounts,
-    /// The counts are final: the first ones come before any output.
+    /// Whether the counts are final. The first counts come before any output.
     tokens_are_final: bool,
     stop_reason: Option<String>,
     has_calls: bool,
-    /// The message failed with text that no finished block confirms. The next line shows whether it counts.
+    /// Whether the message failed with text that no finished block has confirmed. The next line shows whether
+    /// the text is kept.
     broke_off: bool,
 }
 
@@ -86,7 +87,7 @@ impl Author {
         out: &mut Emitter,
     ) -> bool {
         match event {
-            // A repetition.
+            // The program repeats the event.
             ApiEvent::MessageStart { message } if self.is_current(&message.id) => (),
             ApiEvent::MessageStart { message } => {
                 self.finish_message(MessageEnd::Superseded, calls, out);
@@ -196,7 +197,7 @@ impl Author {
         self.message.as_ref().is_some_and(|it| it.id == message_id)
     }
 
-    /// Blocks of that message: the current one, or one that has ended.
+    /// Returns the blocks of the current message or of one that has ended.
     fn blocks_of(&mut self, message_id: &str) -> Option<&mut Vec<BlockState>> {
         match &mut self.message {
             Some(message) if message.id == message_id => Some(&mut message.blocks),
@@ -244,7 +245,7 @@ impl Author {
             Block::ToolUse { id, name, .. } => {
                 return self.add_call(Some(index), &id, &name, calls, out);
             }
-            // Shown when its finished block comes, if at all.
+            // Shown when the finished block arrives, if at all.
             Block::RedactedThinking {} | Block::ToolResult { .. } | Block::Other => return,
         };
         let mut words = TextBlock::new(is_thinking);
@@ -271,7 +272,7 @@ impl Author {
     fn grow(&mut self, index: u64, delta: Delta, calls: &mut Calls, out: &mut Emitter) -> bool {
         let mut blocks = self.message.iter_mut().flat_map(|it| &mut it.blocks);
         let Some(state) = blocks.find(|it| it.index == Some(index)) else {
-            // An unknown block is reported when its finished form comes.
+            // An unknown block is reported when its finished form arrives.
             return !matches!(delta, Delta::Text { .. } | Delta::Thinking { .. });
         };
         match (&mut state.block, delta) {
@@ -334,7 +335,7 @@ impl Author {
 }
 
 impl TokenCounts {
-    /// Adds up the counts: the program counts reads and writes of its cache apart.
+    /// Adds up the counts. The program counts reads and writes of the cache separately.
     pub(super) fn usage(self) -> Usage {
         let cached = self.cache_read_input_tokens;
         let parts = [self.input_tokens, self.cache_creation_input_tokens, cached];
@@ -349,7 +350,7 @@ impl TokenCounts {
         }
     }
 
-    /// Replaces counts by later ones, which are of the whole message too.
+    /// Replaces counts by later ones, which also count the whole message.
     fn updated(self, later: Self) -> Self {
         Self {
             input_tokens: later.input_tokens.or(self.input_tokens),

@@ -1,4 +1,4 @@
-//! The blocks of a message of the model, as far as they have come.
+//! The blocks of a message of the model that have arrived so far.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -8,9 +8,9 @@ use crate::emitter::{Emitter, Part};
 
 #[derive(Debug)]
 pub(super) struct BlockState {
-    /// Index that the model service gave; a block that only came finished has none.
+    /// Index from the model service. `None` for a block that arrived only finished.
     pub(super) index: Option<u64>,
-    /// The service has ended the block.
+    /// Whether the service has ended the block.
     pub(super) is_stopped: bool,
     pub(super) block: BlockKind,
 }
@@ -26,7 +26,7 @@ pub(super) enum BlockKind {
 #[derive(Debug)]
 pub(super) enum Target {
     Here(usize),
-    /// The block has come before.
+    /// The block has arrived before.
     Again,
     Nowhere,
 }
@@ -48,7 +48,7 @@ pub(super) fn has_call(blocks: &[BlockState], id: &str) -> bool {
     blocks.iter().any(|it| matches!(&it.block, BlockKind::Call(listed) if listed == id))
 }
 
-/// Finds the block that a finished text belongs to: by its text, else the one that began last.
+/// Finds the block that a finished text belongs to: by its text, or else the block that began last.
 pub(super) fn find_target(blocks: &[BlockState], is_thinking: bool, text: &str) -> Target {
     let words = || {
         let blocks = blocks.iter().enumerate();
@@ -69,14 +69,14 @@ pub(super) fn find_target(blocks: &[BlockState], is_thinking: bool, text: &str) 
 #[derive(Debug)]
 pub(super) struct TextBlock {
     pub(super) is_thinking: bool,
-    /// Blanks that came before anything that can be seen.
+    /// Blanks before the first visible text.
     blanks: String,
     part: Option<Part>,
     /// Digest of the text, once the part is closed.
     digest: Option<u64>,
-    /// The finished block has come.
+    /// Whether the finished block has arrived.
     is_confirmed: bool,
-    /// The part was closed as discarded.
+    /// Whether the part was closed as discarded.
     is_discarded: bool,
 }
 
@@ -92,7 +92,7 @@ impl TextBlock {
         }
     }
 
-    /// Returns whether the part is shown, and no finished block has confirmed it.
+    /// Returns whether the part is shown and not confirmed by a finished block.
     pub(super) fn is_open(&self) -> bool {
         self.part.is_some() && self.digest.is_none()
     }
@@ -120,7 +120,7 @@ impl TextBlock {
         }
     }
 
-    /// Takes the text of the finished block. Returns false if that was shown before.
+    /// Takes the text of the finished block. Returns false if the text was shown before.
     pub(super) fn confirm(
         &mut self,
         text: String,

@@ -26,7 +26,7 @@ pub(super) struct Calls {
     ended: Recent<CallId>,
 }
 
-/// Number of ended calls that are remembered. Later ones are not referred to any more.
+/// Number of ended calls that are remembered. No line refers to older ones.
 const ENDED: usize = 128;
 
 impl Default for Calls {
@@ -38,11 +38,11 @@ impl Default for Calls {
 #[derive(Debug)]
 struct Call {
     id: CallId,
-    /// Number of calls before it.
+    /// Number of earlier calls in the run.
     number: usize,
     name: String,
     arguments: Arguments,
-    /// The arguments as the program read them.
+    /// The arguments as the program parsed them.
     input: Option<Value>,
     phase: Phase,
     /// Reason for which a person refused the call.
@@ -59,7 +59,8 @@ enum Arguments {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Phase {
-    /// `since`: when the call could run. `None` while a person has to agree first.
+    /// The arguments are complete. `since` is the time from which the call may run, `None` while a person has
+    /// to decide first.
     Ready {
         since: Option<Millis>,
     },
@@ -112,8 +113,8 @@ impl Calls {
         }
     }
 
-    /// Ends the arguments. `input` is the program's reading; the model's own text is kept if it has the same
-    /// value.
+    /// Ends the arguments. `input` is the value that the program parsed; the model's own text is kept if it
+    /// has the same value.
     pub(super) fn finish_arguments(&mut self, provider_id: &str, input: &Value, out: &mut Emitter) {
         let Some(call) = self.open.get_mut(provider_id) else { return };
         let Arguments::Coming(text) = &mut call.arguments else { return };
@@ -128,7 +129,7 @@ impl Calls {
         call.end_arguments(arguments, false, out);
     }
 
-    /// The message that made the call has ended. `is_whole`: nothing of the call is missing.
+    /// Notes that the message with the call has ended. `is_whole`: the call is complete.
     pub(super) fn message_ended(&mut self, provider_id: &str, is_whole: bool, out: &mut Emitter) {
         let Some(call) = self.open.get_mut(provider_id) else { return };
         match &mut call.arguments {
@@ -148,7 +149,7 @@ impl Calls {
         }
     }
 
-    /// The program reports that the call runs.
+    /// Marks the call as running, as the program reports.
     pub(super) fn run(&mut self, provider_id: &str, out: &mut Emitter) {
         if let Some(call) = self.open.get_mut(provider_id) {
             call.run(out);
@@ -166,14 +167,14 @@ impl Calls {
         calls.filter(|it| may_be(&it)).max_by_key(|(_, it)| it.number).map(|(id, _)| id.clone())
     }
 
-    /// The program asks for a decision about the call.
+    /// Marks the call as waiting for a decision.
     pub(super) fn ask(&mut self, provider_id: &str) {
         if let Some(call) = self.open.get_mut(provider_id) {
             call.phase = Phase::Asking;
         }
     }
 
-    /// A person allowed the call.
+    /// Marks the call as running after a person allowed it.
     pub(super) fn allow(&mut self, provider_id: &str, out: &mut Emitter) {
         if let Some(call) = self.open.get_mut(provider_id) {
             call.phase = Phase::Ready { since: None };
@@ -195,7 +196,7 @@ impl Calls {
         Some(&self.open.get(provider_id)?.name)
     }
 
-    /// The model has a result for the call, which continues in the background.
+    /// Notes that the call continues in the background, although the model has a result for it.
     pub(super) fn launch(&mut self, provider_id: &str, outcome: Outcome, out: &mut Emitter) {
         if let Some(call) = self.open.get_mut(provider_id) {
             call.finish_late_arguments(out);
@@ -204,7 +205,7 @@ impl Calls {
         }
     }
 
-    /// Calls that continue in the background, by the provider's ids.
+    /// Returns the calls that continue in the background, by the provider's ids.
     pub(super) fn launched(&self) -> Vec<String> {
         let launched = self.open.iter().filter(|(_, it)| it.launched.is_some());
         let mut ids: Vec<String> = launched.map(|(id, _)| id.clone()).collect();
@@ -212,7 +213,7 @@ impl Calls {
         ids
     }
 
-    /// Ends a call that continued in the background, as `task` reports. Returns false if it did not.
+    /// Ends a call that continued in the background, as `task` reports. Returns false for any other call.
     pub(super) fn end_launched(
         &mut self,
         provider_id: &str,
@@ -278,7 +279,7 @@ impl Call {
         }
     }
 
-    /// A result came before the arguments were complete: they end as they are.
+    /// Ends incomplete arguments as they are, because a result has arrived.
     fn finish_late_arguments(&mut self, out: &mut Emitter) {
         if let Arguments::Coming(text) = &mut self.arguments {
             let text = std::mem::take(text);
@@ -293,7 +294,7 @@ impl Call {
     }
 }
 
-/// A call without arguments has an empty text.
+/// Returns whether the arguments are complete JSON. A call without arguments has an empty text.
 fn is_whole_json(text: &str) -> bool {
     text.is_empty() || serde_json::from_str::<IgnoredAny>(text).is_ok()
 }

@@ -6,7 +6,7 @@ use super::text::shortened;
 use super::wire::TurnResult;
 use crate::Exit;
 
-/// Explains a turn that failed. `kind` is the program's word for the error of its model service.
+/// Explains a turn that failed. `kind` is the program's name for the error of its model service.
 pub(super) fn of_turn(result: &TurnResult, kind: Option<&str>) -> ErrorInfo {
     let errors = result.errors.iter().flatten().map(String::as_str);
     let said = match &result.result {
@@ -69,7 +69,7 @@ pub(super) fn of_turn(result: &TurnResult, kind: Option<&str>) -> ErrorInfo {
     ErrorInfo::new(code, message)
 }
 
-/// The process ended while a run was open.
+/// Explains the end of the process during a run.
 pub(super) fn exited(who: &str, exit: &Exit) -> ErrorInfo {
     let how = exit.how();
     let message = match exit.stderr_tail().as_str() {

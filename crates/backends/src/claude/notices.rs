@@ -1,4 +1,4 @@
-//! Notices about what the program reports beside the conversation.
+//! Notices about events outside the conversation: retries, compactions, limits, hooks and logins.
 
 use transcript::{Level, Millis};
 
@@ -25,20 +25,20 @@ pub(super) fn of_compacted(compacted: Compacted) -> String {
     format!("Claude Code compacted the conversation{}.", sizes.unwrap_or_default())
 }
 
-/// Returns `None` unless the compaction failed.
+/// Describes a failed compaction. `None` for any other status.
 pub(super) fn of_status(status: Status) -> Option<String> {
     status.compact_result.filter(|it| it != "success")?;
     let why = status.compact_error.unwrap_or_else(|| "it did not say why".to_owned());
     Some(format!("Claude Code could not compact the conversation ({why})."))
 }
 
-/// The permission mode has changed.
+/// Describes a change of the permission mode.
 pub(super) fn of_mode(status: &Status) -> Option<String> {
     let mode = status.permission_mode.as_ref()?;
     Some(format!("Claude Code's permission mode is {mode} now."))
 }
 
-/// Returns `None` while enough is left.
+/// Describes a usage limit that is reached or nearly reached. `None` for any other state.
 pub(super) fn of_limit(limit: &LimitInfo, now: Millis) -> Option<(Level, String)> {
     let (level, what) = match limit.status.as_deref()? {
         "allowed_warning" => (Level::Info, "is nearly reached"),
@@ -54,7 +54,7 @@ pub(super) fn of_limit(limit: &LimitInfo, now: Millis) -> Option<(Level, String)
     Some((level, format!("The account's usage limit {what}.{}", when.unwrap_or_default())))
 }
 
-/// Returns `None` unless the login failed.
+/// Describes a failed login. `None` for any other state.
 pub(super) fn of_login(login: &Login) -> Option<String> {
     let why = login.error.as_deref().filter(|it| !it.trim().is_empty())?;
     let said = login.output.as_deref().unwrap_or_default().join("\n");
@@ -62,7 +62,7 @@ pub(super) fn of_login(login: &Login) -> Option<String> {
     Some(shortened(text.trim()))
 }
 
-/// Returns `None` unless the hook failed.
+/// Describes a failed hook. `None` if the hook succeeded.
 pub(super) fn of_hook(hook: &Hook) -> Option<String> {
     let has_failed =
         hook.outcome.as_deref() == Some("error") || hook.exit_code.is_some_and(|it| it != 0);

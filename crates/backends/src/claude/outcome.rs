@@ -1,8 +1,8 @@
 //! The outcome of a call: the program's result, in the form in which the log keeps it.
 //!
-//! The result comes twice: as the text that the model gets, and as an object with the same in fields. The
-//! object is kept where there is one, without what the arguments or the output hold already: an edit's patch,
-//! a file that was read.
+//! The result arrives twice: as the text for the model, and as an object with the same content in fields. The
+//! object is kept if there is one, without content that the arguments or the output already have, such as an
+//! edited file.
 
 use serde_json::{Map, Value, json};
 use transcript::{ErrorCode, ErrorInfo, OutputStream, Truncated};
@@ -18,7 +18,7 @@ pub(super) struct Outcome {
     pub(super) output: Vec<(OutputStream, String)>,
     pub(super) result: Option<Value>,
     pub(super) error: Option<ErrorInfo>,
-    /// The model got only a part of the output.
+    /// Truncation, if the model got only a part of the output.
     pub(super) truncated: Option<Truncated>,
 }
 
@@ -26,15 +26,16 @@ pub(super) struct Outcome {
 #[derive(Debug)]
 pub(super) struct CallContext<'a> {
     pub(super) tool_name: &'a str,
-    /// The refusal by a person.
+    /// Error of a refusal by a person.
     pub(super) refusal: Option<&'a ErrorInfo>,
-    /// A person asked to stop the run.
+    /// Whether a person asked to stop the run.
     pub(super) is_stopped: bool,
     /// The program's metadata about the call, if any.
     pub(super) meta: Option<&'a Value>,
 }
 
-/// Size of a result of which the model got only the beginning; the program keeps the whole in a file.
+/// Returns the truncation of a result of which the model got only the beginning. The program keeps the whole
+/// result in a file.
 fn truncated(content: &Value, structured: Option<&Value>) -> Option<Truncated> {
     let total_bytes = structured?.get("persistedOutputSize")?.as_u64()?;
     let shown_bytes = text_of(content).len() as u64;
@@ -42,7 +43,7 @@ fn truncated(content: &Value, structured: Option<&Value>) -> Option<Truncated> {
 }
 
 impl Outcome {
-    /// The call never ran, or what it did is unknown.
+    /// Returns the outcome of a call that never ran, or whose effect is unknown.
     pub(super) fn failed(error: ErrorInfo) -> Self {
         Self {
             has_run: false,
@@ -61,11 +62,11 @@ impl Outcome {
                 if fields.get("isImage") != Some(&Value::Bool(true)) {
                     output = take_output(&mut fields);
                 }
-                // Empty fields of a command say nothing.
+                // Empty fields of a command are dropped.
                 if fields.contains_key("interrupted") {
                     fields.retain(|name, value| name != "noOutputExpected" && !is_blank(value));
                 }
-                // Text beside a picture is in no field.
+                // The text of a result with a picture is in none of the fields.
                 if fields.get("type").is_some_and(|it| it == "image") {
                     let words = Some(text_of(&content)).filter(|it| !it.is_empty());
                     fields.extend(words.map(|it| ("text".to_owned(), it.into())));
@@ -76,7 +77,7 @@ impl Outcome {
                     _ => Some(plain(content)),
                 }
             }
-            // A sub-agent's command has only the text.
+            // The result of a sub-agent's command is only text.
             None if tool_name == "Bash" && is_print(&content) => {
                 output.push((OutputStream::Stdout, text_of(&content)));
                 None
@@ -122,7 +123,7 @@ impl Outcome {
         outcome
     }
 
-    /// The outcome of a call that ran and failed; `text` is the program's report.
+    /// Returns the outcome of a call that ran and failed. `text` is the program's report.
     fn of_failure(tool_name: &str, text: &str) -> Self {
         if tool_name == "Bash"
             && let Some((code, printed)) = exit_code(text)
@@ -152,7 +153,7 @@ impl Outcome {
 }
 
 impl CallContext<'_> {
-    /// Returns `None` if the call ran.
+    /// Returns the reason for which the call did not run. `None` if it ran.
     fn why_not_run(&self, text: &str) -> Option<ErrorInfo> {
         let Some(kind) = self.meta.and_then(|it| it.get("non_execution_kind")?.as_str()) else {
             return self.why_refused(text);
@@ -168,7 +169,8 @@ impl CallContext<'_> {
         })
     }
 
-    /// Versions without metadata report a refusal as text: the text that we gave, or their own.
+    /// Returns the reason of a refusal. Versions without metadata report it as text: the text that we gave,
+    /// or their own.
     fn why_refused(&self, text: &str) -> Option<ErrorInfo> {
         if self.meta.is_some() {
             return None;
@@ -189,7 +191,7 @@ fn is_refusal(text: &str) -> bool {
         || text.starts_with("Claude requested permissions to ")
 }
 
-/// Returns whether the text is output of a command, and not the program's note that there was none.
+/// Returns whether the text is a command's output, and not the program's note that there was none.
 fn is_print(content: &Value) -> bool {
     matches!(plain(content.clone()), Value::String(text) if text != NO_OUTPUT && !text.is_empty())
 }
@@ -213,7 +215,8 @@ fn take_output(fields: &mut Map<String, Value>) -> Vec<(OutputStream, String)> {
     output
 }
 
-/// Flattens a file that was read, and drops the whole file before an edit, which the patch makes superfluous.
+/// Flattens a file that was read, and drops the original of an edited file, which is redundant with the
+/// patch.
 fn tidy(mut fields: Map<String, Value>) -> Map<String, Value> {
     fields.shift_remove("originalFile");
     match fields.shift_remove("file") {

@@ -6,18 +6,18 @@ use transcript::{ErrorCode, ErrorInfo};
 use super::stdin;
 use crate::Verdict;
 
-/// A request of the program, which waits for the answer.
+/// A request of the program that waits for a decision.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) id: String,
     pub(super) provider_call_id: String,
     /// Arguments with which the call would run.
     pub(super) input: Value,
-    /// The request takes answers, which go into the input.
+    /// Whether the request is a form, whose answers go into the input.
     pub(super) has_form: bool,
 }
 
-/// The program repeats a request soon, or not at all.
+/// Number of answered requests that are remembered. The program repeats a request soon, or not at all.
 pub(super) const ANSWERED: usize = 64;
 
 impl Request {

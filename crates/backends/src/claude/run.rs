@@ -1,4 +1,4 @@
-//! One run: the turns from a message, or from when the program continued by itself, until it is idle.
+//! One run: the turns from a message, or from the program's own continuation, until it is idle.
 
 mod messages;
 
@@ -22,7 +22,7 @@ use crate::{Exit, ProgramEffect, RunEffect, Verdict};
 
 /// Time that the program has to stop, or to begin a turn by itself.
 const REACTION_TIMEOUT_MS: u64 = 5000;
-/// Time that the program has to report stopped tasks to the model, which is a turn of its own.
+/// Time that the program has to begin the turn that reports stopped tasks to the model.
 const REPORT_TIMEOUT_MS: u64 = 1000;
 
 #[derive(Debug)]
@@ -31,19 +31,19 @@ pub(super) struct Run {
     outer: Author,
     /// Sub-agents, by the provider's id of the call that each works for.
     inner: Recent<Author>,
-    /// Ids of the requests that were answered or withdrawn: the program may send one again.
+    /// Ids of requests that were answered or withdrawn, which the program may repeat.
     answered: Recent,
-    /// Line that began the run, by its uuid, until the program has looked at it.
+    /// Uuid of the line that began the run, until the program has read it.
     prompt: Option<String>,
     is_turn_running: bool,
     /// Commands that earlier runs have left in the background.
     earlier_tasks: Vec<String>,
     interrupted: Option<Interrupt>,
-    /// The current message was stopped, as the program reports.
+    /// Whether the program has reported that the current message was stopped.
     is_aborted: bool,
-    /// The conversation was compacted, and its summary has not come.
+    /// Whether the conversation was compacted and its summary has not arrived.
     awaits_summary: bool,
-    /// The program's word for the error of its model service.
+    /// The program's name for the error of its model service.
     api_error: Option<String>,
     usage: Option<Usage>,
     cost: Option<f64>,
@@ -53,9 +53,9 @@ pub(super) struct Run {
 #[derive(Debug)]
 struct Interrupt {
     request_id: String,
-    /// Background tasks are stopped too; the program will report that to the model.
+    /// Whether background tasks are stopped too, which the program will report to the model.
     stops_tasks: bool,
-    /// The program has reported that nothing runs.
+    /// Whether the program has reported that nothing runs.
     is_done: bool,
 }
 
@@ -79,7 +79,7 @@ impl Run {
         }
     }
 
-    /// Calls that had a sub-agent.
+    /// Returns the calls that had a sub-agent.
     pub(super) fn into_agents(self) -> impl Iterator<Item = String> {
         self.inner.into_names()
     }
@@ -102,7 +102,7 @@ impl Run {
         cx.steering.hand_over(|_| true, &mut cx.out);
     }
 
-    /// Asks the program to give back the lines that it has not looked at.
+    /// Asks the program to give back the lines that it has not read.
     fn take_back_unread(&self, cx: &mut Cx) {
         let unread: Vec<String> = self
             .prompt
@@ -140,7 +140,7 @@ impl Run {
 
     pub(super) fn time_out(&mut self, process: &Process, cx: &mut Cx) {
         let Some(interrupt) = &self.interrupted else {
-            // The program would begin a turn with them later; they go to the next run instead.
+            // The program would begin a turn with these messages. They go to the next run instead.
             if process.reports_lines {
                 self.take_back_unread(cx);
                 self.prompt = None;
@@ -238,7 +238,7 @@ impl Run {
         }
     }
 
-    /// Closes what the program began longest ago, if too much is open.
+    /// Closes the oldest sub-agents and calls, if too many are open.
     fn abandon_oldest(&mut self, cx: &mut Cx) {
         while let Some((call, mut author)) = self.inner.take_excess() {
             author.finish_message(MessageEnd::Whole, &mut self.calls, &mut cx.out);
@@ -337,7 +337,7 @@ impl Run {
         }
     }
 
-    /// The only sign that an interrupt was received, if no turn runs.
+    /// Handles the response to an interrupt, which is its only confirmation if no turn runs.
     fn handle_response(&mut self, request_id: &str, cx: &mut Cx) {
         let is_ours = self.interrupted.as_ref().is_some_and(|it| it.request_id == request_id);
         if is_ours && !self.is_turn_running {
@@ -392,7 +392,7 @@ impl Run {
         }
         let has_failed = result.is_error == Some(true) || result.subtype.starts_with("error");
         let has_visible_text = std::mem::take(&mut self.outer.has_visible_text);
-        // The result repeats the answer; some commands have no other.
+        // The result repeats the answer. For some commands it is the only answer.
         let words = result.result.as_ref().filter(|it| !has_visible_text && !it.trim().is_empty());
         if let Some(words) = words.filter(|_| !has_failed) {
             self.outer.emit_text(words.clone(), &mut cx.out);
@@ -411,7 +411,7 @@ impl Run {
         }
     }
 
-    /// Reason for which the program will begin another turn by itself.
+    /// Returns the reason for which the program will begin another turn by itself, if any.
     fn goes_on(&self, process: &Process, cx: &Cx) -> Option<&'static str> {
         if process.has_agents() {
             Some("agents_at_work")
@@ -422,7 +422,7 @@ impl Run {
         }
     }
 
-    /// Waits for the next turn, which the program begins as soon as it can, or not at all.
+    /// Waits for the next turn, until a deadline: the program begins it soon, or not at all.
     fn wait_for_turn(&mut self, process: &Process, cx: &mut Cx) {
         let is_waiting = !self.is_turn_running && self.interrupted.is_none();
         if is_waiting && !process.has_agents() && cx.deadline.is_none() {
@@ -440,7 +440,7 @@ impl Run {
     }
 
     fn complete(&mut self, cx: &mut Cx) {
-        // Nothing runs any more, and no end was reported.
+        // Nothing runs any more, but the ends of these calls were not reported.
         for call in self.calls.launched() {
             self.calls.end_launched(&call, None, &mut cx.out);
         }

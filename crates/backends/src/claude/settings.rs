@@ -54,14 +54,14 @@ pub fn program(settings: &Settings, launch: &Launch) -> Program {
         let server = json!({
             "type": "http",
             "url": tools.url,
-            // The program puts the variable's value there.
+            // The program replaces this by the variable's value.
             "headers": { "Authorization": format!("Bearer ${{{TOKEN_ENV}}}") },
             "timeout": SECONDS * 1000,
-            // Otherwise the model would have to search for the tools before it can see them.
+            // Otherwise the model has to search for the tools before it knows them.
             "alwaysLoad": true,
         });
         add(&["--mcp-config", &json!({ "mcpServers": { TOOL_SERVER: server } }).to_string()]);
-        // Callboard decides when the call comes.
+        // Callboard decides about each call itself.
         add(&["--allowedTools", &format!("mcp__{TOOL_SERVER}")]);
         env.push((TOKEN_ENV.to_owned(), tools.token.clone()));
     }

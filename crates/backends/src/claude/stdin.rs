@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::program::NUDGE;
 
-/// A message of a user. The program reports its fate under `uuid`.
+/// Returns the line for a user's message. The program reports what became of it under `uuid`.
 pub(super) fn user(uuid: &str, message: &Value) -> String {
     let content = content(message);
     let message = json!({ "role": "user", "content": content });
@@ -15,7 +15,7 @@ pub(super) fn interrupt(request_id: &str) -> String {
     request(request_id, json!({ "subtype": "interrupt" }))
 }
 
-/// Takes back a line that the program has not looked at yet.
+/// Returns the line that takes back a line which the program has not read yet.
 pub(super) fn take_back(request_id: &str, uuid: &str) -> String {
     request(request_id, json!({ "subtype": "cancel_async_message", "message_uuid": uuid }))
 }
@@ -28,12 +28,12 @@ pub(super) fn allow(request_id: &str, input: &Value) -> String {
     answer(request_id, json!({ "behavior": "allow", "updatedInput": input }))
 }
 
-/// Refuses a call. The model gets `message` instead of a result, and goes on.
+/// Returns the line that refuses a call. The model gets `message` instead of a result, and continues.
 pub(super) fn deny(request_id: &str, message: &str) -> String {
     answer(request_id, json!({ "behavior": "deny", "message": message }))
 }
 
-/// Answers an unknown request: the program waits for an answer.
+/// Returns the line that answers an unknown request, because the program waits for an answer.
 pub(super) fn refuse(request_id: &str) -> String {
     let error = "Callboard does not know this request.";
     let response = json!({ "subtype": "error", "request_id": request_id, "error": error });
@@ -94,7 +94,7 @@ fn text_piece(text: String) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-/// Returns a uuid for an id, always the same (FNV-1a): the program wants uuids, and reports under them.
+/// Returns a uuid for an id, deterministically (FNV-1a). The program requires uuids, and reports under them.
 pub(super) fn uuid_of(id: &str) -> String {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

@@ -1,4 +1,4 @@
-//! The program's texts, in a form for people.
+//! Converts the program's texts for people.
 
 use serde_json::Value;
 

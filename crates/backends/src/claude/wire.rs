@@ -1,8 +1,8 @@
-//! The lines that the program writes, as far as they are used.
+//! The lines that the program writes, with the fields that are used.
 //!
-//! The program gains kinds of lines and fields with every release. Optional fields are read leniently, so
-//! that a change there costs nothing else; a line of an unknown kind, or without its required fields, is not
-//! read at all, and the caller keeps it as it came.
+//! Every release of the program adds kinds of lines and fields. Optional fields are parsed leniently, so that
+//! a change in one does not affect the others. A line of an unknown kind, or without its required fields, is
+//! not parsed, and the caller keeps it unchanged.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -49,7 +49,7 @@ pub(super) enum Line {
     Ignored,
 }
 
-/// Returns `None` for a line that cannot be read.
+/// Parses a line. `None` if it cannot be read.
 pub(super) fn read(line: &str) -> Option<Line> {
     let head: Head<'_> = serde_json::from_str(line).ok()?;
     match (&*head.kind, head.subtype.as_deref()) {
@@ -84,7 +84,7 @@ fn read_system(subtype: &str, line: &str) -> Option<Line> {
         "task_started" => parse(line, Line::TaskStarted),
         "task_updated" => parse(line, Line::TaskUpdated),
         "task_notification" => parse(line, Line::TaskEnded),
-        // A refusal comes as the call's result too.
+        // A refusal is also reported as the call's result.
         "permission_denied" => Some(Line::Ignored),
         "commands_changed"
         | "control_request_progress"
@@ -138,7 +138,7 @@ pub(super) struct Status {
     pub(super) compact_error: Option<String>,
 }
 
-/// Usage of what a subscription allows.
+/// Usage of a subscription's limit.
 #[derive(Debug, Deserialize)]
 pub(super) struct Limit {
     pub(super) rate_limit_info: LimitInfo,
@@ -217,7 +217,7 @@ pub(super) struct Task {
     pub(super) task_id: String,
     #[serde(default, deserialize_with = "lenient")]
     task_type: Option<String>,
-    /// The call that it works for.
+    /// Call that the task works for.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) tool_use_id: Option<String>,
 }
@@ -263,7 +263,7 @@ struct TaskPatch {
 }
 
 impl TaskUpdate {
-    /// Id of the task, if this is its end.
+    /// Returns the id of the task, if this is its end.
     pub(super) fn ended(&self) -> Option<&String> {
         let status = self.patch.as_ref()?.status.as_deref()?;
         let is_over = ["completed", "failed", "killed", "stopped"].contains(&status);
@@ -284,7 +284,8 @@ pub(super) struct TaskEnd {
 }
 
 impl TaskEnd {
-    /// Text for a person about a task that failed; an agent that finished has reported so itself.
+    /// Returns a text for a person about a task that failed. `None` if it finished, as agents report that
+    /// themselves.
     pub(super) fn trouble(&self) -> Option<&str> {
         let is_well = self.status.as_deref().is_none_or(|it| it == "completed");
         self.summary.as_deref().filter(|it| !is_well && !it.trim().is_empty())
@@ -352,7 +353,7 @@ pub(super) enum Delta {
     Thinking { thinking: String },
     #[serde(rename = "input_json_delta")]
     Input { partial_json: String },
-    /// Other deltas; the finished block has all of it.
+    /// Any other delta. The finished block has its content.
     #[serde(other)]
     Other,
 }
@@ -386,7 +387,7 @@ pub(super) struct MessageLine {
     pub(super) is_synthetic: Option<bool>,
     #[serde(default, rename = "isReplay", deserialize_with = "lenient")]
     pub(super) is_replay: Option<bool>,
-    /// The message was stopped, by us or by a signal.
+    /// Whether the message was stopped, by us or by a signal.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) aborted: Option<bool>,
     #[serde(default, deserialize_with = "lenient")]
@@ -462,7 +463,7 @@ pub(super) enum Block {
     Other,
 }
 
-/// The fate of one of our lines.
+/// Report of what became of one of our lines.
 #[derive(Debug, Deserialize)]
 pub(super) struct Lifecycle {
     pub(super) command_uuid: String,
@@ -477,7 +478,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// The request for a decision about a call; `None` if it is about something else.
+    /// Returns the request for a decision about a call; `None` if it is about something else.
     pub(super) fn about_call(self) -> Option<AboutCall> {
         let is_about_call = self.request.get("subtype")? == "can_use_tool";
         let about: AboutCall = serde_json::from_value(self.request).ok()?;
@@ -493,7 +494,7 @@ pub(super) struct AboutCall {
     pub(super) tool_name: String,
     #[serde(default)]
     pub(super) input: Value,
-    /// Reason for the request, where the call itself does not give it.
+    /// Reason for the request, if the call itself does not show it.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) decision_reason: Option<String>,
     /// A path that needs permission.
@@ -502,7 +503,7 @@ pub(super) struct AboutCall {
 }
 
 impl AboutCall {
-    /// Reason for the request, if given. A path that is an argument adds nothing.
+    /// Returns the reason for the request, if any. A path that is also an argument is left out.
     pub(super) fn reason(&self) -> Option<String> {
         let is_argument = |path: &str| {
             let arguments = self.input.as_object().into_iter().flatten();
@@ -570,15 +571,15 @@ pub(super) struct ModelUsage {
 }
 
 impl TurnResult {
-    /// Usage of the turn.
+    /// Returns the usage of the turn.
     pub(super) fn used(&self) -> Option<Usage> {
         let models = self.model_usage_since_last_result.as_ref();
         let all = models.and_then(|it| it.values().map(|it| it.usage()).reduce(Usage::plus));
         all.filter(|it| it.total_tokens > 0).or_else(|| self.usage.map(TokenCounts::usage))
     }
 
-    /// Cost of the turn. `total_cost_usd` also counts earlier turns, in this process and in those that had
-    /// the conversation before.
+    /// Returns the cost of the turn. `total_cost_usd` also includes earlier turns of the conversation, in
+    /// this process and in earlier ones.
     pub(super) fn cost(&self) -> Option<f64> {
         let models = self.model_usage_since_last_result.as_ref()?;
         price(models.values().map(|it| it.cost_usd.unwrap_or_default()).sum())

@@ -1,8 +1,7 @@
-//! Agents that Codex begins for a turn: threads of their own, whose messages belong to the call that began
-//! them.
+//! Sub-agents of Codex: threads of their own, whose messages belong to the call that started them.
 //!
-//! Codex ends that call as soon as its agent has begun; here it runs for as long as the agent is at work.
-//! Agents may outlive the turn: the run ends when none is at work.
+//! Codex ends that call as soon as its agent has started; here it runs for as long as the agent is active.
+//! Agents may outlive the turn: the run ends when none is active.
 
 use serde_json::{Value, json};
 use transcript::{CallId, ErrorCode, ErrorInfo, Level, Usage};
@@ -22,7 +21,7 @@ pub(super) struct SubAgent {
     parent_call: ParentCall,
 }
 
-/// The call that an agent works for.
+/// The call that a sub-agent works for.
 #[derive(Debug)]
 struct ParentCall {
     /// Thread of the agent that made the call, if it was not Codex itself.
@@ -31,7 +30,7 @@ struct ParentCall {
 }
 
 impl Run {
-    /// Begins the agents that a call names: those that it has started, or agents of an earlier run. `of` is
+    /// Adds the agents that a call names: agents that it has started, or agents of an earlier run. `of` is
     /// the agent that makes the call.
     pub(super) fn begin_agents(&mut self, of: Option<&str>, item: &Value) {
         let is_start = item["tool"] == "spawnAgent" || item["kind"] == "started";
@@ -72,8 +71,8 @@ impl Run {
         });
     }
 
-    /// Adopts an agent that works for this turn and that no call has named. A call that begins an agent names
-    /// it when it is done, which may be later; otherwise the agent gets a call of its own.
+    /// Adds an agent that works for this turn and that no call has named. A call that starts an agent names
+    /// it when it is done, which may be later; without such a call the agent gets a call of its own.
     fn adopt(&mut self, thread: &str, cx: &mut Cx) {
         if let Some((item, call)) = self.unassigned_spawn_call() {
             self.outer.hold(&item);
@@ -92,7 +91,7 @@ impl Run {
         self.add_agent(thread, call, ParentCall { thread: None, item });
     }
 
-    /// Finds the oldest call that begins an agent and has none yet.
+    /// Finds the oldest open call that starts an agent and has no agent yet.
     fn unassigned_spawn_call(&mut self) -> Option<(String, CallId)> {
         let agents = &self.agents;
         let has_agent = |item: &str| {
@@ -117,7 +116,7 @@ impl Run {
         self.agents.iter().any(|it| it.turn.is_some())
     }
 
-    /// The agent's turn is over, and with it the call that it worked for.
+    /// Handles the end of an agent's turn, which also ends the call that it worked for.
     fn agent_turn_ended(&mut self, thread: &str, turn: &Value, cx: &mut Cx) {
         let Some(agent) = self.agents.iter_mut().find(|it| it.thread == thread) else { return };
         agent.turn = None;
@@ -132,7 +131,7 @@ impl Run {
         }
     }
 
-    /// Releases calls whose agents have never begun.
+    /// Releases the calls whose agents never started.
     pub(super) fn release_all(&mut self, cx: &mut Cx) {
         if self.is_interrupted {
             return;
@@ -144,7 +143,7 @@ impl Run {
     }
 }
 
-/// Gives the call the outcome of the agent's turn.
+/// Replaces a call's outcome by that of the agent's turn.
 fn apply_turn_outcome(outcome: &mut Outcome, thread: &str, turn: &Value) {
     if let Some(state) = outcome.result.as_mut().and_then(|it| it.get_mut(thread)?.as_object_mut())
     {
@@ -212,7 +211,7 @@ impl Codex {
         }
     }
 
-    /// Interrupts agents: Codex leaves those of an interrupted turn at work.
+    /// Interrupts all agents, because Codex keeps them running when their turn is interrupted.
     pub(super) fn interrupt_agents(&mut self, cx: &mut Cx) {
         let Some(run) = self.run.as_ref().filter(|it| it.is_interrupted) else { return };
         let at_work = run.agents.iter().filter_map(|it| Some((&it.thread, it.turn.as_ref()?)));

@@ -1,8 +1,8 @@
-//! The author of messages, Codex itself or an agent that it has begun: its steps, texts, thinking and calls
-//! become events.
+//! The author of messages, Codex itself or one of its sub-agents: its steps, texts, thinking and calls become
+//! events.
 //!
-//! An item opens when there is something to show of it and closes once. Codex does not report when the model
-//! is called; it reports the usage when a call of the model is over.
+//! An item opens when it has something to show, and closes once. Codex does not report when it calls the
+//! model; it reports the usage when a model call is over.
 
 use std::collections::HashSet;
 
@@ -19,25 +19,25 @@ use crate::program::{MAX_OPEN, abandoned};
 #[derive(Debug)]
 pub(super) struct Author {
     pub(super) workspace: String,
-    /// The call that it works for.
+    /// Call that the author works for, if it is a sub-agent.
     parent: Option<CallId>,
-    /// Codex waits for a decision, so what begins now does not run yet.
+    /// Whether Codex waits for a decision. A call that begins meanwhile does not run yet.
     pub(super) awaits_decision: bool,
     steps: u32,
     step: Option<Step>,
     /// Open texts, in the order in which they began.
     words: Vec<OpenText>,
     calls: Vec<Call>,
-    /// Calls that are done, and whose agents are not.
+    /// Calls that Codex has ended while their agents are still active.
     held: HashSet<String>,
     /// Codex's ids of items that have ended and not begun again: repeated reports are ignored.
     ended: Recent,
     usage: Option<Usage>,
-    /// The way in which the last compaction was reported.
+    /// Kind of report of the last compaction.
     pub(super) compaction_reported_by: Option<&'static str>,
 }
 
-/// An open call of the model.
+/// An open model call.
 #[derive(Debug, Default)]
 struct Step {
     has_calls: bool,
@@ -75,13 +75,13 @@ pub(super) struct Call {
     pub(super) arguments: Option<String>,
     began_at: Millis,
     output: Output,
-    /// `None`: it may not run yet.
+    /// Time at which the call began to run. `None` if it may not run yet.
     runs_since: Option<Millis>,
-    /// A person was asked about it.
+    /// Whether a person was asked about the call.
     pub(super) was_asked: bool,
     /// Reason for which we refused the call.
     pub(super) refusal: Option<ErrorInfo>,
-    /// Outcome of a call that is held open.
+    /// Outcome of a call that is held open for its agent.
     outcome: Option<Outcome>,
 }
 
@@ -96,7 +96,7 @@ impl Call {
     }
 }
 
-/// The way in which a call ended.
+/// The end of a call.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) ok: bool,
@@ -146,7 +146,7 @@ impl Author {
 
     // Texts
 
-    /// Notes a text that Codex has announced. It is shown when its first letter comes.
+    /// Notes a text that Codex has announced. It is emitted when its first letter arrives.
     pub(super) fn start_text(&mut self, item: &str, phase: Option<Phase>) {
         let words = self.text(item);
         words.phase = words.phase.or(phase);
@@ -197,7 +197,7 @@ impl Author {
         words.close(false, out);
     }
 
-    /// The model service starts again: unfinished texts come again under other ids.
+    /// Discards unfinished texts: the model service starts again, and sends them under other ids.
     pub(super) fn discard_texts(&mut self, out: &mut Emitter) {
         for words in std::mem::take(&mut self.words) {
             words.close(true, out);
@@ -229,7 +229,7 @@ impl Author {
 
     // Calls
 
-    /// Returns the call of that item, begun here unless it is open; `None` if it has ended.
+    /// Returns the call of an item, and starts it if it is not open. `None` if it has ended.
     pub(super) fn call(&mut self, item: &str, name: &str, out: &mut Emitter) -> Option<&mut Call> {
         if self.has_ended(item) {
             return None;
@@ -283,7 +283,7 @@ impl Author {
         out.output(&call.id, OutputStream::Stdout, offset, delta.to_owned());
     }
 
-    /// Completes the output, of which parts may be missing, from the first difference on.
+    /// Replaces the output, which may have gaps, from the first difference on.
     pub(super) fn set_output(&mut self, item: &str, whole: &str, out: &mut Emitter) {
         let Some(call) = self.open_call(item) else { return };
         let Some(same) = call.output.replace(whole) else { return };
@@ -318,12 +318,12 @@ impl Author {
         });
     }
 
-    /// Holds the call open until it is released, however it ends.
+    /// Holds the call open until it is released, even if Codex ends it before.
     pub(super) fn hold(&mut self, item: &str) {
         self.held.insert(item.to_owned());
     }
 
-    /// Ends a call that was held. `amend` corrects the outcome, which was that of its beginning.
+    /// Ends a call that was held. `amend` corrects its outcome, which is from the start of its agent.
     pub(super) fn release(
         &mut self,
         item: &str,
@@ -360,7 +360,7 @@ impl Author {
         self.finish_call(item, outcome, out);
     }
 
-    /// Abandons what was begun longest ago, if too much is open.
+    /// Abandons the oldest texts and calls, if too many are open.
     pub(super) fn abandon_oldest(&mut self, out: &mut Emitter) {
         while let Some(item) = self.oldest_excess() {
             self.abandon(&item, out);
@@ -378,7 +378,7 @@ impl Author {
 
     // Steps
 
-    /// A call of the model is over, and its tool calls have been run.
+    /// Ends the step: its model call is over, and its tool calls have run.
     pub(super) fn model_call_ended(&mut self, usage: Option<Usage>, out: &mut Emitter) {
         self.usage = match (self.usage, usage) {
             (Some(before), Some(usage)) => Some(before.plus(usage)),
@@ -396,7 +396,7 @@ impl Author {
     }
 
     fn begin_output(&mut self, is_words: bool, out: &mut Emitter) {
-        // Where Codex does not report usage, a text after a result belongs to the next step.
+        // If Codex does not report usage, a text after a result begins the next step.
         if is_words && self.step.as_ref().is_some_and(|it| it.has_results) {
             self.finish_step(None, out);
         }

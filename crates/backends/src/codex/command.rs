@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-/// The installed shells. A file of that name elsewhere may do anything.
+/// Paths of shells. A file with such a name elsewhere may be any program.
 const SHELLS: [&str; 9] = [
     "bash",
     "sh",
@@ -31,7 +31,7 @@ fn inner(command: &str) -> Option<String> {
     one_word(quoted)
 }
 
-/// Returns the shell's reading of the text, if that is one word and depends on nothing but the text.
+/// Returns the shell's interpretation of the text, if that is one word that depends only on the text.
 fn one_word(text: &str) -> Option<String> {
     let mut word = String::new();
     let mut letters = text.chars();
@@ -71,7 +71,7 @@ mod tests {
     use super::script;
 
     #[test]
-    fn a_shell_with_a_script_is_the_script() {
+    fn shell_wrappers_are_stripped() {
         for (command, expected) in [
             ("/bin/bash -lc 'touch approved.txt'", "touch approved.txt"),
             ("bash -c ls", "ls"),
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_stays() {
+    fn other_commands_are_unchanged() {
         for command in [
             "",
             "ls",
@@ -109,7 +109,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_quoted_comes_out_as_it_was(inside in "[^\u{0}]{1,40}") {
+        fn quoted_scripts_round_trip(inside in "[^\u{0}]{1,40}") {
             let quoted = inside.replace('\'', r"'\''");
             let command = format!("/bin/bash -lc '{quoted}'");
             prop_assert_eq!(script(&command), inside);

@@ -1,8 +1,8 @@
 //! Codex without a usable app-server: `codex exec --json`, one process for each run.
 //!
-//! The prompt is all of stdin; the answer is complete items, then `turn.completed` or `turn.failed`, and the
-//! process ends. It takes no requests to stop and no further messages, and never asks for approval. The run
-//! ends with the process, so that its conversation is saved before the next one resumes it.
+//! The prompt is all of stdin. The output is complete items, then `turn.completed` or `turn.failed`, and the
+//! process ends. It accepts no requests to stop and no further messages, and never asks for approval. The run
+//! ends with the process, so that its conversation is saved before the next process resumes it.
 
 use serde_json::{Map, Value};
 use transcript::{ErrorInfo, Event, Level, RunStatus, Usage};
@@ -17,9 +17,9 @@ type Cx = Context<()>;
 #[derive(Debug)]
 pub(super) struct CodexExec {
     workspace: String,
-    /// The conversation began with an earlier process.
+    /// Whether the conversation began with an earlier process.
     is_resumed: bool,
-    /// The prompt is written: there is no second one.
+    /// Whether the prompt was written. A process takes only one.
     is_used: bool,
     run: Run,
 }
@@ -30,7 +30,7 @@ struct Run {
     /// The plan as it was emitted last.
     plan: Option<Value>,
     outcome: Option<Outcome>,
-    /// An error after which nothing else has come yet.
+    /// Error in the last line, if that was one.
     last_error: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl CodexExec {
         cx.end_run(status, error, usage, None);
     }
 
-    /// Notes the end of the turn. The process should end now; if it does not, it is ended.
+    /// Notes the end of the turn. If the process does not end by itself, the deadline ends it.
     fn decide(&mut self, outcome: Outcome, cx: &mut Cx) {
         self.run.outcome = Some(outcome);
         cx.wake_after(END_TIMEOUT_MS);
@@ -131,16 +131,16 @@ impl Adapter for CodexExec {
                 });
             }
             "turn.started" => (),
-            // Emitted as it is each time, like the app-server's.
+            // Emitted whole at each update, like the app-server's plan.
             "item.started" | "item.updated" | "item.completed" if item["type"] == "todoList" => {
                 self.plan(&item, cx);
             }
-            // No other item has been seen to be updated; it is emitted when it is complete.
+            // Only plans are known to be updated. Any other item is emitted when it is complete.
             "item.updated" => (),
             "item.started" => run.author.item_started(&item, out),
             "item.completed" => run.author.item_completed(&item, line, out),
             "turn.completed" => {
-                // It counts the whole conversation, which is not the usage of a later run.
+                // The usage is that of the whole conversation, so it is wrong for a later run.
                 let usage = Some(usage(&said["usage"])).filter(|_| !self.is_resumed);
                 self.decide(Outcome::Completed(usage), cx);
             }
@@ -161,7 +161,7 @@ impl Adapter for CodexExec {
         }
     }
 
-    /// Ends the process: there is no other way to stop it.
+    /// Ends the process, which is the only way to stop it.
     fn interrupt(&mut self, cx: &mut Cx) {
         cx.out.push(ProgramEffect::Quit);
         self.end(RunStatus::Cancelled, None, None, cx);
@@ -196,8 +196,8 @@ impl Run {
     }
 }
 
-/// Converts an item to the app-server's spelling: `command_execution` is `commandExecution`, and so are the
-/// fields.
+/// Converts an item to the app-server's spelling: `command_execution` becomes `commandExecution`, also in
+/// names of fields.
 fn in_camel_case(item: &Value) -> Value {
     let fields = item.as_object().into_iter().flatten();
     let mut item: Map<String, Value> =

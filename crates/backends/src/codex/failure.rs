@@ -29,7 +29,7 @@ pub(super) fn of_text(message: &str) -> ErrorInfo {
     of("", status, &said)
 }
 
-/// The process ended while a run was open. `had_answered`: it had answered at least once.
+/// Explains the end of the process during a run. `had_answered`: it had answered at least once.
 pub(super) fn of_exit(exit: &Exit, had_answered: bool) -> ErrorInfo {
     let (how, stderr_tail) = (exit.how(), exit.stderr_tail());
     let mut message = format!("Codex ended in the middle of its work ({how}).");
@@ -98,7 +98,7 @@ fn too_long(said: &str) -> (ErrorCode, String) {
     (ErrorCode::ContextTooLong, message)
 }
 
-/// Extracts the message of an error that is the service's JSON.
+/// Returns the message of an error that may be the service's JSON.
 fn innermost(message: &str) -> String {
     let json: Value = serde_json::from_str(message).unwrap_or_default();
     let inner = json["error"]["message"].as_str().or(json["message"].as_str());

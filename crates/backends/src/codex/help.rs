@@ -1,13 +1,12 @@
 //! Detects from its help whether an installed Codex has an app-server that can be driven.
 //!
-//! Asking for help starts nothing and writes nothing. A Codex without the command takes it for a prompt and
-//! prints the help of `codex`, or refuses. One whose app-server has no commands of its own is older than
-//! threads and turns.
+//! Printing the help starts nothing and writes nothing. A Codex without the command prints the help of
+//! `codex` or fails. A Codex whose app-server has no subcommands is older than threads and turns.
 
 /// Arguments that print the help of the app-server.
 pub const HELP: [&str; 2] = ["app-server", "--help"];
 
-/// `help` is what it wrote to stdout.
+/// Returns whether Codex has a usable app-server. `help` is its output for [`HELP`].
 pub fn has_app_server(help: &str) -> bool {
     help.contains("app-server") && help.contains("Commands:")
 }
@@ -17,7 +16,7 @@ mod tests {
     use super::has_app_server;
 
     #[test]
-    fn only_an_app_server_with_commands_is_one() {
+    fn app_server_is_detected_by_its_commands() {
         for (expected, help) in [
             (
                 true,

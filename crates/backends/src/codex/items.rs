@@ -30,7 +30,7 @@ impl Author {
                 self.finish_text(id, false, phase(item), text, out);
             }
             "reasoning" => self.finish_text(id, true, None, thoughts(item), out),
-            // An echo of our own message.
+            // Codex echoes our own message.
             "userMessage" => (),
             "hookPrompt" => {
                 let fragments = item["fragments"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -59,8 +59,8 @@ impl Author {
         }
     }
 
-    /// Shows a compaction. Older versions report it with a notification, newer ones with an item, or with
-    /// both; `by` is the kind of report.
+    /// Shows a compaction. Older versions report it in a notification, newer ones in an item or in both. `by`
+    /// is the kind of report.
     pub(super) fn compacted(&mut self, by: &'static str, out: &mut Emitter) {
         let is_echo = self.compaction_reported_by.take_if(|it| *it != by).is_some();
         if !is_echo {
@@ -76,7 +76,7 @@ impl Author {
         }
     }
 
-    /// Emits a complete call that is no item: Codex reports it when it is over.
+    /// Emits a complete call that is not an item. Codex reports it when it is over.
     pub(super) fn whole_call(&mut self, name: &str, arguments: &Value, out: &mut Emitter) {
         let item = out.unused_name();
         if self.call(&item, name, out).is_some() {
@@ -123,8 +123,8 @@ impl Author {
     }
 }
 
-/// Returns the name of the tool and its arguments; `None` if the item is no call. The folder of a command is
-/// shown only if it is not the workspace.
+/// Returns the name of the tool and its arguments; `None` if the item is not a call. A command's folder is
+/// included only if it is not the workspace.
 pub(super) fn call(item: &Value, workspace: &str) -> Option<(String, Value)> {
     let text = |field: &str| item[field].as_str().unwrap_or_default();
     let (name, arguments) = match item["type"].as_str()? {
@@ -168,8 +168,8 @@ fn given(item: &Value) -> Value {
     if item["arguments"].is_null() { json!({}) } else { item["arguments"].clone() }
 }
 
-/// Arguments of a patch. A single file has its path first, where people see it; `codex exec` reports only the
-/// names of the changed files.
+/// Returns the arguments of a patch. A single file has its path first, where it is visible in summaries.
+/// `codex exec` reports only the names of the changed files.
 fn patch_arguments(changes: &Value) -> Value {
     let files = changes.as_array().map(Vec::as_slice).unwrap_or_default();
     let has_patch = files.iter().any(|it| it["diff"].is_string());
@@ -183,7 +183,7 @@ fn patch_arguments(changes: &Value) -> Value {
     }
 }
 
-/// A plan in the form of `update_plan`.
+/// Converts a plan to the arguments of `update_plan`.
 fn todo_list(items: &Value) -> Vec<Value> {
     let items = items.as_array().map(Vec::as_slice).unwrap_or_default();
     let status = |it: &Value| if it["completed"] == true { "completed" } else { "pending" };
@@ -202,7 +202,7 @@ fn outcome(item: &Value) -> Outcome {
     }
 }
 
-/// The result of an item. A picture's bytes are left out: Codex has saved them.
+/// Returns the result of an item, without the bytes of a picture, which Codex has saved to a file.
 fn result(item: &Value) -> Option<Value> {
     let result = match item["type"].as_str()? {
         "commandExecution" if item["exitCode"].is_null() => Value::Null,
@@ -240,7 +240,7 @@ fn what_failed(item: &Value, status: &str) -> ErrorInfo {
     }
 }
 
-/// The error of a command that was stopped.
+/// Returns the error of a command that was stopped.
 pub(super) fn stopped() -> ErrorInfo {
     ErrorInfo::new(ErrorCode::ToolInterrupted, "The command was stopped.")
 }
@@ -253,7 +253,7 @@ fn phase(item: &Value) -> Option<Phase> {
     }
 }
 
-/// Returns the thinking: summaries first, then the full text, where the model gives it.
+/// Returns the thinking: the summaries and then the full text, if the model gives it.
 fn thoughts(item: &Value) -> Option<String> {
     let sections = ["summary", "content"].iter().filter_map(|it| item[it].as_array()).flatten();
     let text = |it: &'_ Value| it.as_str().or(it["text"].as_str()).map(str::to_owned);

@@ -1,8 +1,8 @@
-//! Notices about what Codex reports beside its items.
+//! Notices about hooks, retries and reviews that Codex reports.
 
 use serde_json::Value;
 
-/// Shows a hook that failed, or that stopped something.
+/// Describes a hook that failed, or that stopped or blocked something.
 pub(super) fn of_hook(run: &Value) -> Option<String> {
     let what = match run["status"].as_str()? {
         "failed" => "failed",
@@ -18,8 +18,8 @@ pub(super) fn of_hook(run: &Value) -> Option<String> {
     Some(with_reason(format!("Codex's {name} hook {what}"), &said.join("\n")))
 }
 
-/// The model service failed and is called again: `Reconnecting... 1/2`, with the reason beside it or behind
-/// it.
+/// Describes a retry of the model service: `Reconnecting... 1/2`, with the reason in `details` or in
+/// parentheses.
 pub(super) fn of_retry(message: &str, details: Option<&str>) -> String {
     let (said, behind) = message.split_once(" (").unwrap_or((message, ""));
     let why = details.or(behind.strip_suffix(')')).unwrap_or_default().trim_end_matches('.');
@@ -32,7 +32,7 @@ pub(super) fn of_retry(message: &str, details: Option<&str>) -> String {
     }
 }
 
-/// Another model reviewed a call instead of a person.
+/// Describes a review of a call by another model instead of a person.
 pub(super) fn of_review(review: &Value) -> String {
     let what = match review["status"].as_str() {
         Some("approved") => "Codex's reviewer has allowed it",

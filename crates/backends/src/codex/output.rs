@@ -1,4 +1,4 @@
-//! The output of a command, as far as it is needed to compare it with Codex's final report: its beginning,
+//! The data about a command's output that is needed to compare it with Codex's final report: its beginning,
 //! its length and a checksum.
 
 /// Number of bytes of the beginning that are kept.
@@ -25,8 +25,8 @@ impl Output {
         self.sum.add(delta);
     }
 
-    /// Takes the whole output. Returns the offset from which it differs from the output so far, at a
-    /// character boundary; `None` if it is the same.
+    /// Replaces the output. Returns the offset of the first difference from the output so far, at a character
+    /// boundary; `None` if it is the same.
     pub(super) fn replace(&mut self, whole: &str) -> Option<usize> {
         let mut sum = Sum::default();
         let begins_so = whole.get(..self.bytes).is_some_and(|it| {
@@ -44,7 +44,7 @@ impl Output {
     }
 }
 
-/// FNV-1a: collisions made on purpose do no harm.
+/// An FNV-1a hash. Deliberate collisions do no harm here.
 #[derive(Debug, PartialEq)]
 struct Sum(u128);
 
@@ -82,12 +82,12 @@ mod tests {
             read.truncate(from);
             read.push_str(&whole[from..]);
         }
-        assert_eq!(output.replace(whole), None, "it says the same");
+        assert_eq!(output.replace(whole), None, "the same output is no difference");
         read
     }
 
     #[test]
-    fn the_last_word_counts_however_long_it_is() {
+    fn the_final_output_replaces_the_streamed_output() {
         let long = "täglich ".repeat(KEPT / 4);
         let (cut, _) = long.split_at(long.floor_char_boundary(KEPT + 100));
         let other = format!("{cut}anders");
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn kept_output_is_bounded() {
         let mut output = Output::default();
         for _ in 0..1000 {
             output.push(&"ä".repeat(1000));

@@ -45,7 +45,7 @@ mod tests {
     use super::unified;
 
     #[test]
-    fn added_updated_moved_and_deleted() {
+    fn diff_of_added_updated_moved_and_deleted_files() {
         let changes = [
             json!({ "path": "/w/new.txt", "kind": { "type": "add" }, "diff": "one\ntwo\n" }),
             json!({ "path": "/w/empty", "kind": { "type": "add" }, "diff": "" }),

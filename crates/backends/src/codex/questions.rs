@@ -10,14 +10,14 @@ use super::{Cx, wire};
 use crate::program::Ask;
 use crate::{ProgramEffect, Verdict};
 
-/// A request of Codex, which waits for the answer.
+/// A request of Codex that waits for its response.
 #[derive(Debug)]
 pub(super) struct Request {
-    /// Id of the request, as Codex wrote it; its numbers are its own.
+    /// Id of the request, from Codex's own numbering.
     id: Value,
     /// The agent that asks, if it is not Codex itself.
     pub(super) agent: Option<String>,
-    /// Item under which the request is shown as a call, where it is about nothing that is one already.
+    /// Item under which the request is shown as a call, if it is about no existing call.
     own_item: Option<String>,
     kind: Kind,
 }
@@ -26,10 +26,10 @@ pub(super) struct Request {
 pub(super) enum Kind {
     /// A command or a patch.
     Action,
-    /// Access of a running command to a host, which is asked about apart from the command.
+    /// Access of a running command to a host, which needs an approval of its own.
     Network,
     McpTool {
-        /// Codex offers to remember the answer.
+        /// Whether Codex offers to remember the answer.
         can_persist: bool,
     },
     /// A form of an MCP server.
@@ -79,7 +79,7 @@ impl Kind {
         }
     }
 
-    /// Returns the request as a call, where it is about nothing that is one already.
+    /// Returns the name and arguments of the call that shows a request about no existing call.
     pub(super) fn as_call(&self, method: &str, params: &Value, workspace: &str) -> (String, Value) {
         match self {
             Self::Action => {
@@ -115,7 +115,7 @@ impl Kind {
         }
     }
 
-    /// The `result` of the response.
+    /// Returns the `result` of the response.
     pub(super) fn answer(&self, verdict: &Verdict) -> Value {
         let (arguments, scope) = match verdict {
             Verdict::Allowed { arguments, scope } => (arguments.as_deref(), *scope),
@@ -153,7 +153,7 @@ impl Kind {
         }
     }
 
-    /// Returns the answer that also ends the turn, where there is one.
+    /// Returns the answer that also ends the turn, or a refusal if the request has no such answer.
     pub(super) fn cancellation(&self) -> Value {
         match self {
             Self::Action | Self::Network => json!({ "decision": "cancel" }),
@@ -166,7 +166,7 @@ impl Kind {
 }
 
 impl Run {
-    /// Puts a request of Codex to a person. Returns false if no person can answer it.
+    /// Asks a person about a request of Codex. Returns false if no person can answer it.
     pub(super) fn ask(
         &mut self,
         agent: Option<&str>,
@@ -202,7 +202,7 @@ impl Run {
         self.author(agent).zip(item).is_some_and(|(author, item)| author.has_ended(item))
     }
 
-    /// Returns the name of the tool that the call asks about. None if the call is over.
+    /// Returns the tool of the call that a request is about. `None` if the call is over.
     pub(super) fn asked_tool(&mut self, call_id: &CallId, agent: Option<&str>) -> Option<String> {
         let author = self.author_mut(agent)?;
         let call = author.open_calls().iter().find(|it| it.id == *call_id)?;
@@ -270,7 +270,7 @@ impl Run {
     }
 }
 
-/// Finds the open call that the request is about. One that was asked about before has had its answer.
+/// Finds the open call that the request is about. Calls that were asked about before are skipped.
 fn asked_item(author: &mut Author, kind: &Kind, params: &Value) -> Option<String> {
     let calls = author.open_calls();
     let found = match kind {
@@ -298,7 +298,7 @@ fn asked_item(author: &mut Author, kind: &Kind, params: &Value) -> Option<String
     found.map(|it| it.item.clone())
 }
 
-/// The error of a call that was refused.
+/// Returns the error of a call that was refused.
 fn refusal(verdict: &Verdict) -> Option<ErrorInfo> {
     let (code, message) = match verdict {
         Verdict::Allowed { .. } => return None,
@@ -319,7 +319,7 @@ fn is_about_tool(params: &Value) -> bool {
     params["_meta"]["codex_approval_kind"] == "mcp_tool_call"
 }
 
-/// Returns the answers to a form, which are the edited arguments: `{"answers": {...}}`, or the object alone.
+/// Returns the answers to a form from the edited arguments: `{"answers": {...}}`, or the inner object alone.
 fn answers(arguments: Option<&str>) -> Map<String, Value> {
     let edited: Value = arguments.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
     let answers = edited.get("answers").unwrap_or(&edited);

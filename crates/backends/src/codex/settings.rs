@@ -20,7 +20,7 @@ pub struct Settings {
     pub model: Option<String>,
     /// `ask`, `auto`, or one of Codex's own names for an approval policy or a sandbox.
     pub permission_mode: String,
-    /// Drives `codex app-server`; without it, `codex exec`.
+    /// Whether to use `codex app-server`; otherwise `codex exec` is used.
     pub app_server: bool,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Permissions<'a> {
 impl Settings {
     pub(super) fn permissions(&self) -> Permissions<'_> {
         let (approval_policy, sandbox) = match self.permission_mode.as_str() {
-            // Codex asks about calls that have to leave its sandbox.
+            // Codex asks about calls that need to run outside its sandbox.
             "ask" | "" => ("on-request", "workspace-write"),
             "auto" => ("never", "workspace-write"),
             sandbox @ ("read-only" | "workspace-write") => ("on-request", sandbox),
@@ -81,9 +81,9 @@ pub fn program(settings: &Settings, launch: &Launch) -> Program {
     Program { command, env }
 }
 
-/// Arguments of `codex exec`. Settings go as `-c`, which `exec` and `exec resume` accept alike. `-` stands
-/// for the prompt, which is written to stdin. The thread's id comes after `--`, so that it is never read as
-/// an option.
+/// Returns the arguments of `codex exec`. Settings are passed with `-c`, which `exec` and `exec resume` both
+/// accept. `-` stands for the prompt, which is written to stdin. The thread's id follows `--`, so that it is
+/// never parsed as an option.
 fn exec_arguments(settings: &Settings, launch: &Launch) -> Vec<String> {
     let mut arguments = vec!["exec".to_owned()];
     arguments.extend(launch.resume.iter().map(|_| "resume".to_owned()));
@@ -111,8 +111,8 @@ fn exec_arguments(settings: &Settings, launch: &Launch) -> Vec<String> {
     arguments
 }
 
-/// Callboard's tools in a thread's configuration. Callboard decides about each call when it comes, so Codex
-/// need not ask as well.
+/// Returns a thread's configuration with Callboard's tools. Callboard decides about each of their calls, so
+/// Codex does not ask about them.
 pub(super) fn thread_config(launch: &Launch) -> Option<Value> {
     let server = launch.tools.as_ref()?;
     Some(json!({ "mcp_servers": { TOOL_SERVER: {
@@ -123,7 +123,7 @@ pub(super) fn thread_config(launch: &Launch) -> Option<Value> {
     }}}))
 }
 
-/// A TOML string, for which JSON's syntax is valid.
+/// Returns a TOML string, in JSON syntax, which TOML accepts.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }

@@ -1,4 +1,4 @@
-//! A turn of Codex, which is one run, and its notifications.
+//! A run of Codex, which is one turn, and its notifications.
 
 use std::collections::BTreeSet;
 
@@ -27,11 +27,11 @@ pub(super) struct Run {
     /// Messages about a turn that came before our turn had its id, parsed and as they came.
     early: Vec<(Value, String)>,
     pub(super) is_interrupted: bool,
-    /// The end of the turn: while agents are at work, it is not the end of the run.
+    /// Outcome of a turn that has ended. The run goes on while agents are active.
     pub(super) outcome: Option<(RunStatus, Option<ErrorInfo>)>,
-    /// Codex was asked to end its commands, and has to report their ends.
+    /// Whether Codex was asked to end its commands, whose ends it then reports.
     pub(super) ends_commands: bool,
-    /// Codex will not try again; the end of the turn follows.
+    /// Error after which Codex does not retry. The end of the turn follows.
     pub(super) last_error: Option<Value>,
 }
 
@@ -51,7 +51,7 @@ impl Run {
         }
     }
 
-    /// The author of the messages of Codex itself, or of the agent with that thread.
+    /// Returns the author for Codex itself, or for the agent with that thread.
     pub(super) fn author_mut(&mut self, agent: Option<&str>) -> Option<&mut Author> {
         match agent {
             None => Some(&mut self.outer),
@@ -61,7 +61,7 @@ impl Run {
         }
     }
 
-    /// The author of the turn's messages, or of an agent's.
+    /// Returns the author for Codex itself, or for the agent with that thread.
     pub(super) fn author(&self, agent: Option<&str>) -> Option<&Author> {
         match agent {
             None => Some(&self.outer),
@@ -69,7 +69,7 @@ impl Run {
         }
     }
 
-    /// Running commands, each with its thread; `None` is the turn's own.
+    /// Returns the running commands, each with its thread; `None` is the turn's own.
     fn commands(&mut self) -> impl Iterator<Item = (Option<&str>, &mut Call)> {
         let agents = self.agents.iter_mut();
         let agents = agents.map(|it| (Some(it.thread.as_str()), &mut it.author));
@@ -83,13 +83,13 @@ impl Run {
         self.agents.iter().find(|it| it.thread == thread)?.turn.as_deref()
     }
 
-    /// Usage of Codex itself and of its agents.
+    /// Returns the usage of Codex itself and of its agents.
     pub(super) fn usage(&self) -> Option<Usage> {
         let agents = self.agents.iter().filter_map(|it| it.author.usage());
         self.outer.usage().into_iter().chain(agents).reduce(Usage::plus)
     }
 
-    /// Closes what Codex began longest ago, if too much is open.
+    /// Closes the oldest calls and texts of Codex, if too many are open.
     pub(super) fn abandon_excess(&mut self, cx: &mut Cx) {
         self.drop_excess_agents(cx);
         while let Some((agent, item)) = self.oldest_excess() {
@@ -161,7 +161,7 @@ impl Run {
                 let mut plan = fields(params, &["explanation", "plan"]);
                 let steps = plan["plan"].as_array_mut().into_iter().flatten();
                 for step in steps.filter(|it| it["status"] == "inProgress") {
-                    // The spelling of the tool itself.
+                    // The spelling of the `update_plan` tool.
                     step["status"] = json!("in_progress");
                 }
                 author.whole_call("update_plan", &plan, out);
@@ -238,8 +238,8 @@ impl Codex {
         }
     }
 
-    /// Buffers a notification about a turn while the id of our own turn is not known yet. Returns false if it is
-    /// to be handled now.
+    /// Buffers a notification about a turn while the id of our own turn is not known yet. Returns false if
+    /// the notification is to be handled now.
     pub(super) fn buffer_if_early(&mut self, message: &Value, line: &str) -> bool {
         let params = &message["params"];
         let of = params["turnId"].as_str().filter(|_| params["turn"].is_null());
@@ -302,7 +302,7 @@ impl Codex {
         let Some(run) = self.run.as_mut().filter(|it| it.turn.as_deref() == Some(id)) else {
             return;
         };
-        // A repetition.
+        // Codex repeats the report.
         if run.outcome.is_some() {
             return;
         }
@@ -328,7 +328,7 @@ impl Codex {
         self.end_if_idle(cx);
     }
 
-    /// Ends the run if its turn has ended, and all agents have ended theirs.
+    /// Ends the run if its turn and the turns of all agents have ended.
     pub(super) fn end_if_idle(&mut self, cx: &mut Cx) {
         let Some(run) = self.run.as_mut().filter(|it| !it.has_agents_at_work()) else { return };
         if run.ends_commands && run.commands().next().is_some() {
@@ -337,7 +337,7 @@ impl Codex {
         self.end_as_it_did(cx);
     }
 
-    /// Ends the run as its turn did, if that has ended.
+    /// Ends the run with the outcome of its turn, if that has ended.
     pub(super) fn end_as_it_did(&mut self, cx: &mut Cx) {
         let Some(run) = &mut self.run else { return };
         match run.outcome.take() {
@@ -355,7 +355,7 @@ impl Codex {
         let mut threads = BTreeSet::new();
         for (of, call) in run.commands() {
             threads.insert(of.unwrap_or(thread).to_owned());
-            // However it ends that is why.
+            // This is the reason, whatever Codex reports.
             call.refusal = Some(items::stopped());
         }
         if threads.is_empty() {
@@ -369,7 +369,7 @@ impl Codex {
         }
     }
 
-    /// Notes whether the thread is idle: the end of a turn may get lost, and an idle thread then shows it.
+    /// Starts a deadline while the thread is idle: the report of a turn's end may be lost.
     fn status_changed(&mut self, status: &Value, cx: &mut Cx) {
         let Some(run) = &mut self.run else { return };
         run.outer.awaits_decision = awaits_person(status);
@@ -383,8 +383,8 @@ impl Codex {
         }
     }
 
-    /// Codex counts the whole thread. The usage of this call of the model is the difference, which is right
-    /// also where `last` is not: for an answer that was cut off.
+    /// Computes the usage of a model call from the counts of the whole thread. Codex's own count for the
+    /// call, `last`, is wrong for an answer that was cut off.
     fn usage_updated(&mut self, params: &Value, cx: &mut Cx) {
         let total = usage(&params["tokenUsage"]["total"]);
         let before = self.used.replace(total);
@@ -428,7 +428,7 @@ impl Codex {
     }
 }
 
-/// Says why the run ends.
+/// Emits the reason for which the run ends.
 pub(super) fn emit_stop(status: RunStatus, out: &mut Emitter) {
     let (stop_reason, resolved_by) = match status {
         RunStatus::Completed => ("completed", "Codex"),
@@ -449,20 +449,20 @@ fn usage(tokens: &Value) -> Usage {
     }
 }
 
-/// Usage of one call of the model; `before` is the usage of its thread until then.
+/// Returns the usage of one model call. `before` is the usage of its thread until then, and is updated.
 pub(super) fn spent(before: &mut Usage, tokens: &Value) -> Usage {
     let total = usage(&tokens["total"]);
     let spent = difference(total, std::mem::replace(before, total));
     spent.unwrap_or_else(|| usage(&tokens["last"]))
 }
 
-/// Returns whether a thread waits for a person, so that what begins now does not run yet.
+/// Returns whether a thread waits for a person. A call that begins meanwhile does not run yet.
 pub(super) fn awaits_person(status: &Value) -> bool {
     let flags = status["activeFlags"].as_array().map(Vec::as_slice).unwrap_or_default();
     flags.iter().any(|it| it == "waitingOnApproval")
 }
 
-/// Returns `None` if the count has started again.
+/// Returns `after - before`. `None` if the count was reset between them.
 fn difference(after: Usage, before: Usage) -> Option<Usage> {
     let part = |after: Option<u64>, before: Option<u64>| match after {
         Some(after) => after.checked_sub(before.unwrap_or(0)).map(Some),

@@ -27,7 +27,7 @@ pub(super) fn initialized() -> String {
     json!({ "method": "initialized" }).to_string()
 }
 
-/// Parameters of `thread/start`; with a thread, of `thread/resume`.
+/// Returns the parameters of `thread/start`, or of `thread/resume` if a thread is given.
 pub(super) fn open_thread(
     settings: &Settings,
     launch: &Launch,
@@ -52,13 +52,13 @@ pub(super) fn open_thread(
     params
 }
 
-/// Version in a user agent, `client/0.166.0 (system) ...`.
+/// Returns the version in a user agent, `client/0.166.0 (system) ...`.
 pub(super) fn version(user_agent: &str) -> Option<String> {
     let version = user_agent.split_once('/')?.1.split_whitespace().next()?;
     version.starts_with(|it: char| it.is_ascii_digit()).then(|| version.to_owned())
 }
 
-/// The response to a request of Codex.
+/// Returns the response to a request of Codex.
 pub(super) fn answer(request_id: &Value, result: &Value) -> String {
     json!({ "id": request_id, "result": result }).to_string()
 }
@@ -68,7 +68,7 @@ pub(super) fn refusal(request_id: &Value) -> String {
     json!({ "id": request_id, "error": { "code": -32601, "message": message } }).to_string()
 }
 
-/// The newest message, as Codex takes it.
+/// Returns the newest message as the input of a turn.
 pub(super) fn prompt(history: &[Value]) -> Vec<Value> {
     input(&newest(history))
 }
@@ -100,8 +100,8 @@ fn piece(piece: &Value) -> Option<Value> {
     Some(json!({ "type": "image", "url": url }))
 }
 
-/// Returns whether a notification is known and not shown: it is about Codex's own state, about features that
-/// are not used, or repeats something. Each is named, so that new ones are shown.
+/// Returns whether a notification is known and not shown, because it is about Codex's own state or unused
+/// features, or repeats something. The list is explicit, so that new notifications are shown.
 pub(super) fn is_silent(method: &str) -> bool {
     const NAMES: &[&str] = &[
         "account/gatewayOAuth/changed",

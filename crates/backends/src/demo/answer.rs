@@ -1,6 +1,6 @@
-//! The final answer: the tools' results as sentences.
+//! The final answer of the demo agent: the tools' results as sentences.
 //!
-//! Results may have any shape. One of an unexpected shape is shown as it is.
+//! Results may have any shape. A result of an unexpected shape is shown as it is.
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ pub(super) fn answer(plan: &Plan) -> String {
         let mut results: Vec<&Task> = Vec::new();
         if let Wish::Call(_) = wish {
             results.extend(tasks.next());
-            // Adjacent times are one list.
+            // Adjacent questions for the time become one list.
             while is_time(wish) && wishes.next_if(|it| is_time(it)).is_some() {
                 results.extend(tasks.next());
             }
@@ -67,7 +67,7 @@ fn section(wish: &Wish, results: &[&Task]) -> String {
 
 fn finding(task: &Task) -> String {
     let Some(outcome) = &task.outcome else { return failure(&task.call, "there is no result.") };
-    // One that ended badly has printed why.
+    // A command that failed has printed the reason.
     let printed = match &task.call {
         Call::Shell { command } => printed(command, &outcome.result),
         _ => None,
@@ -250,7 +250,7 @@ fn language(path: &str) -> &str {
     if extension.chars().all(|c| c.is_ascii_alphanumeric()) { extension } else { "" }
 }
 
-/// A fence longer than any inside, so that what a file holds cannot close it.
+/// Returns a code block whose fence is longer than any in the text, so that the text cannot close it.
 fn fence(language: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);

@@ -31,14 +31,14 @@ pub(super) enum Call {
         text: String,
         in_background: bool,
     },
-    /// A tool of the client that sends the message.
+    /// Calls a tool of the client that sent the message.
     ClientTool {
         name: String,
         arguments: Value,
     },
 }
 
-/// A place as people call it, and its time zone. No zone is the server's own choice.
+/// A place by its usual name, and its time zone. Without a zone the server chooses its own.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Place {
     pub(super) name: String,
@@ -81,7 +81,7 @@ impl Call {
     }
 }
 
-/// Returns a regular expression that matches this text alone.
+/// Returns a regular expression that matches only this text.
 fn literally(text: &str) -> String {
     const SIGNS: &str = r"\.+*?()|[]{}^$";
     let escaped =

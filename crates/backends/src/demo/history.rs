@@ -1,4 +1,4 @@
-//! Reads the question out of the chat history, and what was done about it before an earlier run broke off.
+//! Reads the question from the chat history, and the finished calls of an earlier run that broke off.
 //!
 //! The history may have any shape: unreadable entries are skipped.
 
@@ -10,13 +10,13 @@ use crate::ToolOutcome;
 #[derive(Debug, Default)]
 pub(super) struct History {
     pub(super) question: String,
-    /// An earlier run began to answer this question.
+    /// Whether an earlier run began to answer this question.
     pub(super) goes_on: bool,
     pub(super) done: Vec<Done>,
     pub(super) words: u64,
 }
 
-/// A call that has its result already.
+/// A call that already has its result.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) tool_name: String,
@@ -47,7 +47,7 @@ fn done(messages: &[Value]) -> Vec<Done> {
     calls.filter_map(|call| done_call(call, messages)).collect()
 }
 
-/// A call that was interrupted is not done: it is worth another try.
+/// Returns a call with its result. `None` for a call that was interrupted, which is tried again.
 fn done_call(call: &Value, messages: &[Value]) -> Option<Done> {
     let id = call["id"].as_str()?;
     let answer = messages.iter().find(|it| it["tool_call_id"] == id)?;
@@ -62,7 +62,7 @@ fn done_call(call: &Value, messages: &[Value]) -> Option<Done> {
     })
 }
 
-/// The history writes failures as `{"ok": false, "error": {...}}`, and results as they are.
+/// Parses a result of the history, which has failures as `{"ok": false, "error": {...}}`.
 fn outcome(content: &str) -> ToolOutcome {
     let result = serde_json::from_str(content).unwrap_or_else(|_| Value::from(content));
     if result["ok"] == false && !result["error"].is_null() {
@@ -78,7 +78,7 @@ fn error_info(error: &Value) -> ErrorInfo {
     ErrorInfo::new(code, message.map_or_else(|| error.to_string(), str::to_owned))
 }
 
-/// Text is a string, or a list of parts of which some are text.
+/// Returns the text of a message, whose content is a string or a list of parts.
 fn content(message: &Value) -> String {
     match &message["content"] {
         Value::String(text) => text.clone(),

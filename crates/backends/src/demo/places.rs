@@ -2,14 +2,15 @@
 
 use super::call::Place;
 
-/// A name that is not in the table is passed on as it was written: the tool says what it thinks of it.
+/// Returns the place with this name. An unknown name is passed to the tool as its zone, and the tool reports
+/// an error if there is no such zone.
 pub(super) fn find(name: &str) -> Place {
     let known = PLACES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
     let (name, zone) = known.copied().unwrap_or((name, name));
     Place { name: name.to_owned(), zone: Some(zone.to_owned()) }
 }
 
-/// The server's own choice.
+/// Returns the place without a zone, for which the server chooses its own.
 pub(super) fn here() -> Place {
     Place { name: "UTC".to_owned(), zone: None }
 }

@@ -1,4 +1,4 @@
-//! Turns a question into steps: the calls to make, and those that were made already.
+//! Turns a question into steps: the calls to make, and the calls that an earlier run made.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ pub(super) struct Task {
     pub(super) outcome: Option<ToolOutcome>,
 }
 
-/// One call of the model, if the demo agent had one. `thoughts` are topics to think about first.
+/// A step of the run. `thoughts` are topics to think about first.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) thoughts: Vec<String>,
@@ -32,10 +32,10 @@ pub(super) struct Step {
 
 #[derive(Debug)]
 pub(super) enum Purpose {
-    /// Indexes into [`Plan::tasks`], which run in parallel.
+    /// Runs the tasks with these indexes into [`Plan::tasks`] in parallel.
     RunTools(Vec<usize>),
     Answer,
-    /// Fail as a model service would.
+    /// Fails as a model service would.
     BreakDown,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn plan(history: History) -> Plan {
                     plan.steps.push_back(Step { thoughts, purpose: Purpose::RunTools(vec![task]) });
                 }
             }
-            // A service that broke down once works when the run goes on.
+            // The simulated failure happens only once: a resumed run works.
             Wish::Break if !history.goes_on => {
                 plan.steps.push_back(Step { thoughts, purpose: Purpose::BreakDown });
                 return plan;
@@ -75,7 +75,7 @@ pub(super) fn plan(history: History) -> Plan {
 }
 
 impl Plan {
-    /// The task that this call is for, which no step has to begin any more.
+    /// Returns the index of the task that this call is for, and removes the task from the steps.
     pub(super) fn take_over(&mut self, tool_name: &str, arguments: &str) -> Option<usize> {
         let arguments: Value = serde_json::from_str(arguments).ok()?;
         let is_begun = |step: &Step, task: usize| match &step.purpose {
@@ -105,7 +105,8 @@ fn take(done: &mut Vec<Done>, call: &Call) -> Option<ToolOutcome> {
     Some(done.remove(idx).outcome)
 }
 
-/// Questions for the time that follow each other are one step.
+/// Adds a question for the time to the previous step, if that has only such questions. Returns whether it
+/// did.
 fn joins(steps: &mut VecDeque<Step>, tasks: &[Task], task: usize) -> bool {
     let Some(Step { purpose: Purpose::RunTools(group), .. }) = steps.back_mut() else {
         return false;

@@ -1,7 +1,7 @@
-//! Effects with pauses between them: a step is first written down as beats and then played.
+//! Timed effects: a step is first queued as effects with pauses, and then played.
 //!
-//! The beats are the same at every pace, only the pauses differ. Pauses vary by a counter, so that
-//! they look natural and still come out the same every time.
+//! The effects are the same at every pace, only the pauses differ. Pauses vary by a counter, so that they
+//! look natural and are still deterministic.
 
 use std::collections::VecDeque;
 
@@ -37,14 +37,14 @@ impl Playback {
         Self { pace, queue: VecDeque::new(), pauses_made: 0 }
     }
 
-    /// The pause before the next effect is over.
+    /// Ends the pause before the next effect.
     pub(super) fn wake(&mut self) {
         if let Some(timed) = self.queue.front_mut() {
             timed.pause_ms = 0;
         }
     }
 
-    /// Plays up to the next pause.
+    /// Returns the effects up to the next pause.
     pub(super) fn play(&mut self, now: Millis) -> Vec<ModelEffect> {
         let mut effects = Vec::new();
         while let Some(timed) = self.queue.pop_front() {
@@ -70,7 +70,7 @@ impl Playback {
         self.effect(RunEffect::Emit(event));
     }
 
-    /// The pause in which a model would read and think.
+    /// Queues the start of a step, after a pause in which a model would read and think.
     pub(super) fn start_step(&mut self, index: u32) {
         let event = Event::StepStart { index, parent_call_id: None };
         self.after_pause(300..=500, event);
@@ -102,7 +102,7 @@ impl Playback {
         });
     }
 
-    /// Begins a text that the driver must close.
+    /// Queues a text without an end, which the driver must close.
     pub(super) fn open_text(&mut self, part_id: &PartId, text: &str) {
         let part_id = || part_id.clone();
         self.event(Event::TextStart { part_id: part_id(), parent_call_id: None });
@@ -111,7 +111,7 @@ impl Playback {
         }
     }
 
-    /// The call as a model writes it. Running it is another effect.
+    /// Queues a call as a model writes it. Running it is a separate effect.
     pub(super) fn call(&mut self, call_id: &CallId, call: &Call) {
         let arguments = call.arguments().to_string();
         self.event(Event::ToolCallStart {
@@ -154,7 +154,7 @@ impl Playback {
 const ARGUMENTS_DELTA_CHARS: usize = 6;
 const LONGEST_WORD_CHARS: usize = 24;
 
-/// Splits into words, each with the space behind it; very long words are cut.
+/// Splits a text into words, each with the space after it. Very long words are cut.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut is_space_before = true;

@@ -86,7 +86,8 @@ fn single<'a>(tokens: &mut Vec<Token>, rest: &'a str, joint: Joint) -> &'a str {
     &rest[1..]
 }
 
-/// A quotation mark that is never closed is a letter like any other.
+/// Reads quoted text and returns the rest. `None` without a closing mark: the mark is then an ordinary
+/// letter.
 fn quoted<'a>(tokens: &mut Vec<Token>, rest: &'a str) -> Option<&'a str> {
     let (open, close) = QUOTES.iter().find(|(open, _)| rest.starts_with(*open))?;
     let (text, after) = rest[open.len_utf8()..].split_once(*close)?;
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn joints() {
+    fn separators_split_clauses() {
         check(
             "one, two and three; four. Five\nsix, and then seven",
             expect![[r#"
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn names_keep_their_dots() {
+    fn dots_within_names_are_kept() {
         check(
             "read a.b.txt. ls .. and ls src/.. then ls . or (x.y)!",
             expect![[r#"
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes() {
+    fn quoted_text_is_one_word() {
         check(
             r#"find "this and that". what's 'one, two' `a b`, 5" and “c; d” "open"#,
             expect![[r#"

@@ -1,4 +1,4 @@
-//! Output and calls of the demo agent for each phrase, and the laws that hold for every message.
+//! Output and calls of the demo agent for each phrase, and the properties that hold for every message.
 //!
 //! Snapshots are filled in by `UPDATE_EXPECT=1 cargo test -p backends`; read the diff.
 

@@ -26,19 +26,19 @@ pub(super) enum Wish {
     NotUnderstood {
         said: String,
     },
-    /// Another agent has answered.
+    /// Another agent's answer has arrived.
     AgentAnswered {
         agent: String,
         text: String,
     },
-    /// The message went on, and the demo agent does not.
+    /// The message asks for more than [`MAX_WISHES`].
     TooMany,
 }
 
-/// A run must end some time, whatever is pasted into it.
+/// Maximum number of wishes of a message, so that a run ends even if a long text was pasted.
 pub(super) const MAX_WISHES: usize = 20;
 
-/// Returns the wishes of a message; none for one without a word.
+/// Returns the wishes of a message. Empty for a message without words.
 pub(super) fn understand(message: &str) -> Vec<Wish> {
     let message = match AgentAttribution::parse(message) {
         Some(AgentAttribution { agent, text, is_answer: true }) => {
@@ -78,20 +78,20 @@ pub(super) fn understand(message: &str) -> Vec<Wish> {
     wishes
 }
 
-/// "run COMMAND": a command may hold any sign, so it is not cut into clauses.
+/// Parses "run COMMAND". A command may contain any character, so it is not split into clauses.
 fn run_command(message: &str) -> Option<Call> {
     let rest = after_word(message, "run")?;
     (!rest.is_empty()).then(|| Call::Shell { command: unquoted(rest).to_owned() })
 }
 
-/// "note: TEXT", of which every sign belongs to the note.
+/// Parses "note: TEXT". Every character of the text belongs to the note.
 fn note(message: &str) -> Option<Call> {
     let (first, text) = message.trim().split_once(':')?;
     let text = text.trim().to_owned();
     (first.eq_ignore_ascii_case("note") && !text.is_empty()).then_some(Call::Note { text })
 }
 
-/// "ask AGENT: TEXT" and "ask AGENT in the background: TEXT"; the text may ask for anything.
+/// Parses "ask AGENT: TEXT" and "ask AGENT in the background: TEXT". The text is not interpreted.
 fn ask_agent(message: &str) -> Option<Call> {
     let (whom, text) = after_word(message, "ask")?.split_once(':')?;
     let (agent, in_background) = match whom.trim().strip_suffix("in the background") {
@@ -103,7 +103,7 @@ fn ask_agent(message: &str) -> Option<Call> {
     (is_name && !text.is_empty()).then_some(Call::AskAgent { agent, text, in_background })
 }
 
-/// "use the client tool NAME" and "use the client tool NAME with {...}".
+/// Parses "use the client tool NAME" and "use the client tool NAME with {...}".
 fn client_tool(message: &str) -> Option<Call> {
     let rest = after_word(message, "use")?.strip_prefix("the client tool ")?.trim();
     let (name, arguments) = match rest.split_once(" with ") {
@@ -114,7 +114,8 @@ fn client_tool(message: &str) -> Option<Call> {
     is_name.then(|| Call::ClientTool { name: name.to_owned(), arguments })
 }
 
-/// "write TEXT to FILE". The file must look like one: a story about going to Paris is a story.
+/// Parses "write TEXT to FILE". The file must look like a file: "write a story about going to Paris" is not
+/// a write.
 fn write_file(message: &str) -> Option<Call> {
     let (text, path) = after_word(message, "write")?.rsplit_once(" to ")?;
     let path = unquoted(path.trim().trim_end_matches(['.', '!']));
@@ -171,7 +172,7 @@ fn without_politeness(words: &[Word]) -> &[Word] {
     words
 }
 
-/// "Think about lighthouses, then write a report about them".
+/// Resolves a pronoun to the topic before it: "Think about lighthouses, then write a report about them".
 fn name_topic(wish: &mut Wish, last: Option<&mut Wish>) {
     const STAND_INS: &[&str] = &["it", "that", "this", "these", "them", "those"];
     if let (Some(topic), Some(named)) = (topic(Some(wish)), topic(last))
@@ -189,7 +190,7 @@ fn topic(wish: Option<&mut Wish>) -> Option<&mut String> {
     }
 }
 
-/// "Write a report about cats and dogs" has one topic.
+/// Extends the topic before it: "Write a report about cats and dogs" has one topic. Returns whether it did.
 fn lengthens_topic(clause: &Clause, words: &[Word], last: Option<&mut Wish>) -> bool {
     let Some(topic) = topic(last) else { return false };
     let lengthens = clause.joint == Joint::And && by_rule(words).is_none();
@@ -200,7 +201,7 @@ fn lengthens_topic(clause: &Clause, words: &[Word], last: Option<&mut Wish>) -> 
     lengthens
 }
 
-/// "What time is it in Paris and Tokyo" asks for two times.
+/// Repeats the last wish for another object: "What time is it in Paris and Tokyo" asks for two times.
 fn one_more(clause: &Clause, words: &[Word], last: Option<&Wish>) -> Option<Wish> {
     let Some(Wish::Call(call)) = last else { return None };
     if clause.joint == Joint::Stop {
@@ -215,7 +216,7 @@ fn one_more(clause: &Clause, words: &[Word], last: Option<&Wish>) -> Option<Wish
         }
         Call::ListFiles { .. } => single().map(|path| Call::ListFiles { path }),
         Call::ReadFile { .. } => single().map(|path| Call::ReadFile { path }),
-        // A message with one of these has nothing else in it.
+        // These calls take the rest of the message.
         Call::WriteFile { .. } | Call::Shell { .. } | Call::Note { .. } => None,
         Call::ListAgents | Call::AskAgent { .. } | Call::ClientTool { .. } => None,
         Call::SearchFiles { .. } => {
@@ -226,7 +227,7 @@ fn one_more(clause: &Clause, words: &[Word], last: Option<&Wish>) -> Option<Wish
     call.map(Wish::Call)
 }
 
-/// The first rule that fits. The ones with topics come first: a story about time is a story.
+/// Applies the first rule that matches. Rules with topics come first: "a story about time" is a story.
 fn by_rule(words: &[Word]) -> Option<Wish> {
     fixed(words)
         .or_else(|| think(words))
@@ -290,7 +291,8 @@ fn search(words: &[Word]) -> Option<Call> {
     }
 }
 
-/// The folder may stand before the query ("search src for x") or after it ("search for x in src").
+/// Returns a search. The folder may stand before the query ("search src for x") or after it ("search for x in
+/// src").
 fn search_call(place: &[Word], query: &[Word]) -> Option<Call> {
     const BEFORE_QUERY: &[&str] =
         &["the", "word", "words", "text", "phrase", "all", "every", "files", "with", "containing"];
@@ -325,7 +327,7 @@ fn time(words: &[Word]) -> Option<Call> {
 
 const NOUNS: &[&str] = &["files", "folders", "folder", "directory", "contents"];
 
-/// "List the files of agents" is about files.
+/// Parses a request to list the agents. "List the files of agents" is about files.
 fn agents(words: &[Word]) -> Option<Call> {
     starts(words, &["list", "show", "which", "what", "who"])?;
     (has(words, &["agents"]) && !has(words, NOUNS)).then_some(Call::ListAgents)

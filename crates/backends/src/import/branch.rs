@@ -1,7 +1,7 @@
 //! The branch of messages that leads to the newest one.
 //!
-//! Programs keep a conversation as a tree: a person who goes back and writes another message begins a branch.
-//! In the log that is a conversation that was rewound.
+//! Programs keep a conversation as a tree: going back and writing another message begins a branch. In the log
+//! the conversation is then rewound.
 
 use std::collections::HashMap;
 
@@ -32,10 +32,10 @@ impl Branch {
         self.kept(id).is_none_or(|it| it == self.messages.len())
     }
 
-    /// Number of messages before this one.
+    /// Returns the length of the branch before this message. `None` if its predecessor is unknown.
     fn kept(&self, id: &str) -> Option<usize> {
         let mut at = self.parents.get(id)?;
-        // A broken file may go round in circles.
+        // A broken file may have cycles.
         for _ in 0..=self.parents.len() {
             let Some(parent) = at else { return Some(0) };
             if let Some(idx) = self.messages.iter().rposition(|it| it == parent) {

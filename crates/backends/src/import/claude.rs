@@ -1,9 +1,9 @@
 //! Claude Code's `projects/<folder>/<conversation>.jsonl`.
 //!
-//! A line is a block of the model, the result of a call, or a message in the user's name, nearly as on
-//! stdout. The file does not mark where a turn ends: the next message shows it, or a mark that it was
-//! interrupted, or an error of the service; otherwise a turn rests after an answer without calls, and may
-//! still continue. Sub-agents are in files of their own, and are merged by the time of their lines.
+//! A line is a block of the model, the result of a call, or a message in the user's name, almost as on
+//! stdout. The file does not mark the end of a turn: the next message shows it, or a note that the turn was
+//! interrupted, or an error of the service. After an answer without calls a turn may be complete or may still
+//! continue. Sub-agents are in files of their own, and are merged by the time of their lines.
 
 mod side_files;
 
@@ -47,7 +47,7 @@ struct Reader<'a> {
     calls: HashMap<String, Millis>,
     /// Sub-agents in the background.
     agents: BTreeSet<String>,
-    /// The last entry so far is an answer of the model without calls.
+    /// Whether the last entry so far is an answer of the model without calls.
     is_resting: bool,
 }
 
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
             *field = field.take().or_else(|| owned(&line[name]));
         }
         let parent = line["parentUuid"].as_str().or(line["logicalParentUuid"].as_str());
-        // The predecessor is unknown if none is given: a summary may take its place.
+        // Without an id the predecessor is unknown: a summary may have replaced it.
         if let (Some(id), Some(_)) = (line["uuid"].as_str(), parent) {
             self.branch.add(id, parent);
         }
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A message that was typed while the model was at work went into the turn.
+    /// Handles an attachment. A message that was typed while the model was active is part of the turn.
     fn handle_attachment(&mut self, at: Millis, line: &Value) {
         let attachment = &line["attachment"];
         let mode = attachment["commandMode"].as_str().unwrap_or("prompt");
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
             match line["type"].as_str() {
                 Some("assistant") => self.handle_assistant(at, &line, Some(&call)),
                 Some("user") => self.handle_user(at, &line, Some(&call)),
-                // Lines for the program's own use, and repetitions.
+                // Other lines are for the program's own use, or repetitions.
                 _ => (),
             }
         }
@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
     fn handle_assistant(&mut self, at: Millis, line: &Value, inside: Option<&str>) {
         let message = &line["message"];
         let is_error = line["isApiErrorMessage"] == true;
-        // Messages that the program writes in the model's place, such as after a crash, are for the model.
+        // Messages that the program writes in the model's name, such as after a crash, are not shown.
         if message["model"] == "<synthetic>" && !is_error {
             return;
         }
@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
         );
         self.note_calls(at, message);
         if inside.is_none() {
-            // Older versions never give the reason for which the model stopped.
+            // Older versions do not record the reason for which the model stopped.
             let is_over = match message["stop_reason"].as_str() {
                 None => line["isAbortedMidStream"] != true,
                 Some(reason) => reason != "tool_use",
@@ -212,7 +212,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Handles a person's message: the turn before is over.
+    /// Handles a person's message, which ends the previous turn.
     fn said(&mut self, at: Millis, line: &Value, text: String, pictures: Vec<Attachment>) {
         self.close_turn();
         let id = owned(&line["uuid"]).unwrap_or_else(|| format!("at-{}", at.0));
@@ -225,7 +225,7 @@ impl<'a> Reader<'a> {
     }
 
     fn handle_results(&mut self, at: Millis, line: &Value, inside: Option<&str>) {
-        // Written when a conversation is resumed: the program had ended before the call did.
+        // Written when a conversation is resumed after the program ended during the call.
         let denial = &line["toolDenialKind"];
         if denial == "interrupted" {
             return;
@@ -273,7 +273,7 @@ impl<'a> Reader<'a> {
         );
     }
 
-    /// The program reports the agent's end to the model, in a turn of its own unless one is open.
+    /// Handles a report of an agent's end to the model, which begins a turn unless one is open.
     fn agent_ended(&mut self, at: Millis, line: &Value, text: &str) {
         let call = between(text, "<tool-use-id>", "</tool-use-id>").unwrap_or_default();
         let ended =
@@ -288,7 +288,7 @@ impl<'a> Reader<'a> {
         self.feed_init(at);
     }
 
-    /// The output of one of the program's own commands is the whole answer.
+    /// Handles the output of one of the program's own commands, which is the whole answer.
     fn handle_command_output(&mut self, at: Millis, content: &Value) {
         if self.replay.is_open() {
             let mut echo = user(content);
@@ -356,7 +356,7 @@ impl<'a> Reader<'a> {
         self.replay.feed_line(at, &told);
     }
 
-    /// Ends the turn at its last entry: it is complete, or broke off then.
+    /// Ends the turn at its last entry, where it was completed or broke off.
     fn close_turn(&mut self) {
         let at = self.replay.last_at();
         if self.is_resting {
@@ -400,7 +400,7 @@ fn user(content: &Value) -> Value {
     json!({ "type": "user", "message": { "role": "user", "content": content } })
 }
 
-/// The command as the user typed it: `/compact keep the names`.
+/// Returns the command as the user typed it: `/compact keep the names`.
 fn command(text: &str) -> Option<String> {
     let name = between(text, "<command-name>", "</command-name>")?;
     let arguments = between(text, "<command-args>", "</command-args>").unwrap_or_default();
@@ -412,7 +412,7 @@ fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
     Some(after.split_once(end)?.0.trim())
 }
 
-/// Returns whether the text is a command of the user, or its output.
+/// Removes the tags from a user's command and its output.
 fn strip_tags(text: &str) -> String {
     let pieces = text.split('<').map(|it| it.split_once('>').map_or(it, |(_, after)| after));
     pieces.collect::<String>().trim().to_owned()

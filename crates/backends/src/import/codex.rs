@@ -1,9 +1,8 @@
 //! Codex's `sessions/<date>/rollout-<time>-<thread>.jsonl`.
 //!
 //! The file holds the messages to and from the model service (`response_item`), and events (`event_msg`).
-//! Most of it is there twice: an item that has completed is shown when it completes, and a message of the
-//! service is shown only where it has no item, as in files of older versions. The beginning and end of a turn
-//! are events of their own.
+//! Most content is there twice: an item is shown when it completes, and a message of the service only if it
+//! has no item, as in files of older versions. The beginning and end of a turn are events of their own.
 
 mod items;
 
@@ -43,13 +42,13 @@ struct Reader {
     turn: Option<String>,
     /// Turns that have ended: later lines about them do not belong to the open turn.
     ended_turns: HashSet<String>,
-    /// Calls of the model without further reports, as items.
+    /// Calls of the model that have no item of their own, converted to items.
     called: HashMap<String, Value>,
-    /// The file has items, which also hold the messages of people.
+    /// Whether the file has items, which also hold the messages of people.
     has_items: bool,
-    /// The file says where turns begin and end.
+    /// Whether the file marks the beginnings and ends of turns.
     has_turns: bool,
-    /// The last entry so far is an answer of the model without calls.
+    /// Whether the last entry so far is an answer of the model without calls.
     is_resting: bool,
     n_lines: u64,
 }
@@ -89,7 +88,8 @@ impl Reader {
         }
     }
 
-    /// A copy of a conversation names its original afterwards.
+    /// Handles the conversation's metadata. Only the first counts: a copied conversation names its original
+    /// later.
     fn handle_meta(&mut self, meta: &Value) {
         if self.thread.is_none() {
             self.close_turn();
@@ -180,7 +180,7 @@ impl Reader {
             Some("function_call_output" | "custom_tool_call_output") => {
                 self.handle_output(at, item);
             }
-            // Files with items have an item for it.
+            // In files with items these calls have an item.
             Some("web_search_call" | "image_generation_call") if self.has_items => (),
             Some("web_search_call") => self.handle_words(
                 at,
@@ -198,14 +198,14 @@ impl Reader {
                     "status": item["status"],
                 }),
             ),
-            // Messages of people have events of their own; the rest is for the model.
+            // Messages of people have events of their own. Other messages are only for the model.
             Some("message") => (),
             Some(kind) if silent::OF_CODEXS_ITEMS.contains(&kind) => (),
             _ => self.replay.unrecognized(&item.to_string()),
         }
     }
 
-    /// Emits a text unless an item has held it already, as the running program repeats itself too.
+    /// Emits a text, unless an item had it before: the running program repeats itself too.
     fn handle_words(&mut self, at: Millis, item: &Value, mut told: Value) {
         let id = owned(&item["id"]).unwrap_or_else(|| format!("line-{}", self.n_lines));
         told["id"] = json!(id);
@@ -219,9 +219,9 @@ impl Reader {
         item["status"] = json!("inProgress");
         self.is_resting = false;
         self.begin_by_itself(at);
-        // Other calls are shown when they have an output: there may be no such tool.
+        // Other calls are shown when they have an output, as the tool may not exist.
         if item["type"] == "commandExecution" {
-            // A person may have to agree first.
+            // A person may have to approve the command first.
             let status = json!({ "type": "active", "activeFlags": ["waitingOnApproval"] });
             self.feed_line(at, "thread/status/changed", json!({ "status": status }));
             self.feed_line(at, "item/started", json!({ "item": item }));
@@ -229,11 +229,11 @@ impl Reader {
         self.called.insert(id.to_owned(), item);
     }
 
-    /// An item that has completed holds all of this.
+    /// Handles the output of a call that has no completed item.
     fn handle_output(&mut self, at: Millis, output: &Value) {
         let id = output["call_id"].as_str().unwrap_or_default();
         let Some(mut item) = self.called.remove(id) else { return };
-        // A call that was interrupted ends with its turn.
+        // An interrupted call ends with its turn.
         if let Some(output) = Output::read(&words(&output["output"])) {
             output.put_into(&mut item);
             self.complete(at, &item);
@@ -259,7 +259,7 @@ impl Reader {
         self.answer(at);
     }
 
-    /// Begins a turn without a message, if none is open: the user asked Codex for a compaction.
+    /// Begins a turn without a message, if none is open, as for a compaction that the user requested.
     fn begin_by_itself(&mut self, at: Millis) {
         if !self.replay.is_open() {
             let turn = self.turn();
@@ -296,7 +296,7 @@ impl Reader {
         self.replay.take_written();
     }
 
-    /// Id of the open turn. Older versions have none.
+    /// Returns the id of the open turn, and makes one up for files of older versions.
     fn turn(&mut self) -> String {
         self.turn.get_or_insert_with(|| format!("turn-{}", self.n_lines)).clone()
     }
@@ -311,7 +311,7 @@ impl Reader {
         self.called.clear();
         self.is_resting = false;
         self.feed_line(at, "turn/completed", json!({ "turn": turn }));
-        // The end of its commands, which is not kept.
+        // The file does not have the ends of the turn's commands, so the deadline passes.
         self.replay.time_out(at);
         self.ended_turns.extend(self.turn.take());
     }
@@ -340,7 +340,7 @@ impl Reader {
     }
 }
 
-/// The folder of a command is shown only if it is not the workspace.
+/// Creates the backend. A command's folder is shown only if it is not the workspace.
 fn backend(workspace: Option<&str>) -> Box<dyn ProgramBackend> {
     let workspace = workspace.unwrap_or_default().to_owned();
     let launch = Launch { workspace, ..Launch::default() };

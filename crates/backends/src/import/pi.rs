@@ -1,8 +1,8 @@
 //! Pi's `sessions/<folder>/<time>_<conversation>.jsonl`.
 //!
-//! A tree of entries, most of them whole messages as Pi reports them. It does not mark where a run ends: an
-//! answer without calls ends it, and after an error the next entry shows whether Pi has tried again. A
-//! message that comes while the model is at work went into the run.
+//! A tree of entries, most of them whole messages as Pi reports them. The file does not mark the end of a
+//! run: an answer without calls ends it, and after an error the next entry shows whether Pi has retried. A
+//! message that came while the model was active is part of the run.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -45,13 +45,13 @@ struct Reader {
     cwd: Option<String>,
     model: Option<String>,
     open_calls: HashSet<String>,
-    /// The model's last message failed. The next entry shows whether it was tried again.
+    /// The model's last message, if it failed. The next entry shows whether Pi has retried.
     failed: Option<Failed>,
 }
 
 struct Failed {
     why: String,
-    /// A person stopped the turn, which the new package reports as an error.
+    /// Whether a person stopped the turn, which the new package reports as an error.
     was_stopped: bool,
 }
 
@@ -131,7 +131,7 @@ impl Reader {
             pictures,
             model: self.model.clone(),
         };
-        // A call without a result ended with the program.
+        // A call without a result was cut off by the end of the program.
         let is_at_work = self.replay.is_open() && self.open_calls.is_empty();
         if is_at_work && self.branch.follows_newest(id) {
             return self.replay.steer(at, said);
@@ -185,7 +185,7 @@ impl Reader {
         }
     }
 
-    /// The answer that failed is discarded.
+    /// Discards the failed answer, because Pi has retried.
     fn tried_again(&mut self, at: Millis) {
         if let Some(Failed { why, .. }) = self.failed.take() {
             self.feed_line(at, &json!({ "type": "agent_start" }));
@@ -215,7 +215,7 @@ impl Reader {
         self.answer(at);
     }
 
-    /// Pi is asked for its state: which conversation it has.
+    /// Answers the backend's requests for Pi's state with the id of the conversation.
     fn answer(&mut self, at: Millis) {
         for command in self.replay.take_written() {
             if command["type"] == "get_state" {
@@ -242,7 +242,7 @@ impl Reader {
 }
 
 fn backend(workspace: Option<&str>) -> Box<dyn ProgramBackend> {
-    // No approvals: every call that ran was allowed.
+    // No approvals are asked for, because every call that ran was allowed.
     let permission_mode = Some("auto".to_owned());
     let settings = Settings { permission_mode, ..Settings::default() };
     let workspace = workspace.unwrap_or_default().to_owned();

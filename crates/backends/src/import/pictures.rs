@@ -1,4 +1,4 @@
-//! Pictures in a person's messages. A pure reader keeps no files: an attachment names its picture by a data
+//! Pictures in a person's messages. The reader writes no files: an attachment has its picture as a data
 //! address, `data:image/png;base64,...`, until the importer has stored it.
 
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub(super) fn text_and_pictures(content: &Value) -> (String, Vec<Attachment>) {
     (words(&Value::Array(rest)), pictures)
 }
 
-/// Claude Code has a `source`, Pi has fields, Codex has an address already.
+/// Returns a picture's data address. Claude Code has a `source`, Pi has fields, and Codex has an address.
 fn address(block: &Value) -> Option<String> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let source = &block["source"];
@@ -34,7 +34,7 @@ fn address(block: &Value) -> Option<String> {
     Some(format!("data:{};base64,{}", text(media_type)?, text(data)?))
 }
 
-/// Its size is known when it has been read.
+/// Returns the attachment for a picture. Its size is known when the importer has read it.
 fn picture(number: usize, address: String) -> Option<Attachment> {
     let (media_type, _) = address.strip_prefix("data:")?.split_once(";base64,")?;
     let kind =
@@ -51,7 +51,7 @@ mod tests {
     use super::text_and_pictures;
 
     #[test]
-    fn pictures_of_all_programs_are_attached_and_the_rest_is_named() {
+    fn pictures_are_attached_and_other_blocks_named() {
         let text = json!({ "type": "text", "text": "Look:" });
         let source = json!({ "type": "base64", "media_type": "image/png", "data": "QUJD" });
         for picture in [

@@ -1,5 +1,5 @@
-//! Plays the driver and the program: feeds a backend the lines that the program would have written, and keeps
-//! its events as records.
+//! Takes the roles of the driver and the program: feeds a backend the lines that the program would have
+//! written, and keeps its events as records.
 
 use std::collections::HashMap;
 
@@ -21,9 +21,9 @@ pub(super) struct Replay {
     asides: Vec<Entry>,
     is_open: bool,
     spare: Option<ResponseId>,
-    /// Number of times that each id was given: a broken file may repeat itself.
+    /// Number of uses of each id, because a broken file may repeat ids.
     ids: HashMap<String, u32>,
-    /// Records are written in their order, whatever the times in the file.
+    /// Time of the newest record. Times never decrease, even if those in the file do.
     last_at: Millis,
     /// Lines that the backend has written, which may need an answer.
     written: Vec<Value>,
@@ -71,7 +71,7 @@ impl Replay {
         self.is_open
     }
 
-    /// Time of the newest record.
+    /// Returns the time of the newest record.
     pub(super) fn last_at(&self) -> Millis {
         self.last_at
     }
@@ -108,7 +108,7 @@ impl Replay {
     /// Adds a message that went into the open run.
     pub(super) fn steer(&mut self, at: Millis, said: Prompt) {
         let message_id = MessageId::new(self.unique(&said.id));
-        // Nothing can be attached to it.
+        // Such a message cannot have attachments, so pictures are only named.
         let named = said.pictures.iter().map(|_| "[image]");
         let text = Some(&*said.text).into_iter().chain(named).collect::<Vec<_>>().join("\n");
         self.note(at, Event::MessageSteered { message_id, text, state: SteerState::Seen });
@@ -124,7 +124,7 @@ impl Replay {
         self.feed(at, RunInput::Interrupt.into());
     }
 
-    /// Lets the deadline pass: what the open run waits for does not come.
+    /// Lets the deadline of the open run pass.
     pub(super) fn time_out(&mut self, at: Millis) {
         if let Some(until) = self.wakes_at.take().filter(|_| self.is_open) {
             let effects = self.backend.on(until, RunInput::Wake.into());
@@ -207,9 +207,9 @@ impl Replay {
                 ProgramEffect::Write(line) => {
                     self.written.extend(serde_json::from_str::<Value>(&line));
                 }
-                // The decisions are made.
+                // Decisions were made when the program ran.
                 ProgramEffect::Ask { .. } | ProgramEffect::Withdraw(_) => (),
-                // There is no process.
+                // A replay has no process.
                 ProgramEffect::CloseInput | ProgramEffect::Quit | ProgramEffect::Outdated => (),
             }
         }
@@ -220,7 +220,7 @@ impl Replay {
             RunEffect::Emit(event) => self.note(at, event),
             RunEffect::End(end) => self.end(at, |answer| end.of(answer)),
             RunEffect::WakeAt(at) => self.wakes_at = Some(at),
-            // Nothing is steered into a replay.
+            // No message is steered into a replayed run.
             RunEffect::CannotSteer(_) => (),
         }
     }

@@ -1,6 +1,7 @@
-//! Entries of the files that are not shown. Each is named, so that entries of later versions are shown.
+//! Entries of the files that are not shown. The lists are explicit, so that entries of later versions are
+//! shown.
 
-/// Prompts, requests, counts and switches that Claude Code keeps for itself.
+/// Claude Code's entries for its own use: prompts, requests, counts and settings.
 pub(super) const OF_CLAUDE: &[&str] = &[
     "agent-color",
     "agent-name",
@@ -41,7 +42,7 @@ pub(super) const OF_CLAUDES_SYSTEM: &[&str] = &[
     "turn_duration",
 ];
 
-/// Codex's own state, and what it has counted.
+/// Codex's entries about its own state and counts.
 pub(super) const OF_CODEX: &[&str] = &["token_usage_record", "world_state"];
 
 /// Codex's events that its items, or the model service's messages, repeat.
@@ -63,7 +64,7 @@ pub(super) const OF_CODEXS_EVENTS: &[&str] = &[
     "patch_apply_end",
     "thread_name_updated",
     "thread_settings_applied",
-    // One that counts nothing.
+    // A `token_count` event without counts.
     "token_count",
     "turn_diff",
     // Files with these have items too.
@@ -73,11 +74,11 @@ pub(super) const OF_CODEXS_EVENTS: &[&str] = &[
     "web_search_end",
 ];
 
-/// Codex's items that the model service got beside the conversation.
+/// Codex's items for the model service that are not part of the conversation.
 pub(super) const OF_CODEXS_ITEMS: &[&str] =
     &["additional_tools", "compaction", "ghost_snapshot", "tool_search_call", "tool_search_output"];
 
-/// Switches, marks of extensions, and what Pi puts in the place of what it has cut away.
+/// Pi's settings, marks of extensions, and replacements for removed messages.
 pub(super) const OF_PI: &[&str] = &[
     "branch_summary",
     "context_edit",

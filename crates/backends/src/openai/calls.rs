@@ -1,24 +1,24 @@
 //! Assembles tool calls from fragments, for every provider's use of indexes, ids and names.
 //!
-//! A fragment belongs to the call of its index, else of its id, else to the last call. It begins a call of
-//! its own if it has a name and the call so far is complete. The first id and the first name stand. The cost
-//! of a fragment does not depend on the length of the arguments.
+//! A fragment belongs to the call with its index, or else with its id, or else to the last call. It begins a
+//! new call if it has a name and that call is complete. A call keeps its first id and its first name. The
+//! cost of a fragment does not depend on the length of the arguments.
 //!
-//! Calls are emitted in the order of their indexes: one that comes too early is held back until those before
-//! it have begun, or until something else comes.
+//! Calls are emitted in the order of their indexes: a call that arrives too early is held back until the
+//! calls before it have begun, or until something other than a call arrives.
 
-/// Number of bytes of arguments after which a call is no longer held back for one with a lower index: the
-/// service numbers its calls differently.
+/// Number of bytes of arguments after which a call is no longer held back for a call with a lower index,
+/// because the service seems to number its calls differently.
 const HELD_MAX: usize = 4096;
 
-/// A fragment of a call, as it came.
+/// A fragment of a call, as the service sent it.
 #[derive(Debug, Default)]
 pub(super) struct Fragment<'a> {
     pub(super) index: Option<u64>,
     pub(super) id: &'a str,
     pub(super) name: &'a str,
     pub(super) arguments: &'a str,
-    /// Position in the list that it came in.
+    /// Position in its list of fragments.
     pub(super) position: usize,
 }
 
@@ -32,13 +32,13 @@ pub(super) enum CallUpdate {
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    /// Calls in the order in which they came.
+    /// Calls in the order of their arrival.
     pub(super) calls: Vec<Call>,
     /// Indexes into `calls`, in the order in which the calls were emitted.
     emitted: Vec<usize>,
     /// Index that the next call should have.
     next_index: u64,
-    /// Text came after the last fragment: a name begins another call.
+    /// Whether text came after the last fragment, so that a name begins another call.
     interrupted: bool,
 }
 
@@ -48,10 +48,10 @@ pub(super) struct Call {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) arguments: String,
-    /// Data that the provider wants back with the call.
+    /// Data that the provider requires back with the call.
     pub(super) extra: Option<serde_json::Value>,
     json: JsonEnd,
-    /// The name is complete.
+    /// Whether the name is complete.
     is_named: bool,
     /// Position among the emitted calls.
     number: Option<usize>,
@@ -60,7 +60,7 @@ pub(super) struct Call {
 }
 
 impl Calls {
-    /// Returns the call's index, unless the fragment repeats what is there.
+    /// Adds a fragment, and returns the index of its call. `None` if it repeats a call.
     pub(super) fn add(
         &mut self,
         fragment: &Fragment<'_>,
@@ -77,14 +77,14 @@ impl Calls {
         Some(idx)
     }
 
-    /// Something else came, so the names so far are complete.
+    /// Notes that something other than a call arrived, so that the names so far are complete.
     pub(super) fn interrupt(&mut self, update: &mut Vec<CallUpdate>) {
         self.interrupted = true;
         self.settle_names(update);
         self.update_held(|call| call.is_named, update);
     }
 
-    /// Ends the answer: calls that never got a name are emitted too.
+    /// Ends the answer. Calls that never got a name are emitted too.
     pub(super) fn finish(&mut self, update: &mut Vec<CallUpdate>) {
         self.update_held(|_| true, update);
         for idx in 0..self.calls.len() {
@@ -117,7 +117,7 @@ impl Calls {
         if let Some(idx) = last(&|call| !fragment.id.is_empty() && call.id == fragment.id) {
             return Some(idx);
         }
-        // Each entry of one list is a call; a name under a new id begins one too.
+        // Each entry of a list is a call of its own, and a name with a new id begins a call.
         let is_new =
             fragment.position > 0 || (!fragment.id.is_empty() && !fragment.name.is_empty());
         (!is_new).then(|| self.calls.len().checked_sub(1)).flatten()
@@ -141,7 +141,7 @@ impl Calls {
         self.calls.len() - 1
     }
 
-    /// Updates a call. A name may come in fragments, so it is complete only with arguments or when something
+    /// Updates a call. A name may arrive in fragments, so it is complete only when arguments or something
     /// else follows.
     fn update(&mut self, idx: usize, update: &mut Vec<CallUpdate>) {
         let call = &mut self.calls[idx];
@@ -150,7 +150,7 @@ impl Calls {
     }
 
     fn settle_names(&mut self, update: &mut Vec<CallUpdate>) {
-        // Earlier ones were settled when the last began.
+        // The names of earlier calls were settled when the last call began.
         if let Some(idx) = self.calls.len().checked_sub(1)
             && !self.calls[idx].name.is_empty()
         {
@@ -159,7 +159,7 @@ impl Calls {
         }
     }
 
-    /// Emits a call, and the calls held back for it, unless one with a lower index is still missing.
+    /// Emits a call and the calls held back for it, unless a call with a lower index is missing.
     fn update_in_order(&mut self, idx: usize, update: &mut Vec<CallUpdate>) {
         if !self.may_begin(idx) {
             return;
@@ -214,7 +214,7 @@ impl Call {
         self.json.feed(fragment.arguments);
     }
 
-    /// Returns whether the fragment is the whole call again, which some services send after streaming it.
+    /// Returns whether the fragment repeats the whole call, as some services do after streaming it.
     fn is_repeated_by(&self, fragment: &Fragment<'_>) -> bool {
         let same_id = fragment.id == self.id || (fragment.id.is_empty() && !self.id.is_empty());
         same_id
@@ -251,7 +251,7 @@ enum JsonState {
     Before,
     Within,
     Complete,
-    /// Something follows the end.
+    /// Text follows the end.
     Broken,
 }
 

@@ -1,8 +1,8 @@
 //! Decodes the bytes of a chat completion, in any chunking.
 //!
-//! One decoder for all providers: server-sent events with any framing, or one JSON document where the server
-//! does not stream. Unreadable parts are handed on as they are. The result does not depend on how the bytes
-//! were cut, and no chunk costs more because much came before.
+//! One decoder for all providers: server-sent events with any framing, or one JSON document if the server
+//! does not stream. Unreadable parts are passed on unchanged. The result does not depend on how the bytes
+//! were chunked, and the cost of a chunk does not depend on the bytes before it.
 
 use std::borrow::Cow;
 
@@ -19,11 +19,11 @@ use super::think_tags::{Kind, ThinkTags};
 use super::wire::{self, CallDelta, Choice, Chunk, Delta, FirstChoice, Function};
 use crate::surrogates::Surrogates;
 
-/// Number of bytes of something unreadable that are kept.
+/// Maximum number of bytes that are kept of an unreadable part.
 const MAX_UNREADABLE: usize = 4096;
 
-/// A delta of an answer. Calls are numbered from zero in the order in which they are emitted, which is that
-/// of their indexes where the service gives them.
+/// A delta of an answer. Calls are numbered from zero in the order in which they are emitted, which is the
+/// order of their indexes if the service gives them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AnswerDelta {
     /// A part of the text.
@@ -46,7 +46,7 @@ pub enum AnswerDelta {
         /// Raw text.
         delta: String,
     },
-    /// Something that could not be read, as it came.
+    /// A part that could not be read, unchanged.
     Unreadable(String),
 }
 
@@ -55,9 +55,9 @@ pub enum AnswerDelta {
 pub struct Outcome {
     /// The reason that the service gave; `None` if it gave none.
     pub finish_reason: Option<FinishReason>,
-    /// The service marked the end.
+    /// Whether the service marked the end.
     pub is_marked_done: bool,
-    /// A part of an answer has come, be it only its end.
+    /// Whether any part of an answer arrived, even if only its end.
     pub has_answer: bool,
     /// Usage that the service reported.
     pub usage: Option<Usage>,
@@ -74,7 +74,7 @@ pub struct Outcome {
 pub struct FinishedCall {
     /// Raw text; `{}` if there was none.
     pub arguments: String,
-    /// The arguments are complete.
+    /// Whether the arguments are complete.
     pub is_complete: bool,
     /// Data to send back with the call.
     pub extra_content: Option<Value>,
@@ -99,9 +99,9 @@ pub struct Decoder {
     surrogates: Surrogates,
     calls: Calls,
     reasoning_details: ReasoningDetails,
-    /// Data lines that are no JSON on their own, and may be together.
+    /// Data lines that are not JSON on their own, but may be together.
     pending: Vec<u8>,
-    /// The current event was announced as an error.
+    /// Whether the current event was announced as an error.
     is_error_event: bool,
     has_refused: bool,
     has_deltas: bool,
@@ -196,8 +196,8 @@ impl Decoder {
         }
     }
 
-    /// Handles a data line, which is an event of its own if possible. The standard wants a blank line after
-    /// each event, which not all services send, and allows several lines in one.
+    /// Handles a data line, as an event of its own if possible. The standard requires a blank line after each
+    /// event, which not all services send, and allows an event to have several lines.
     fn data(&mut self, data: &[u8]) {
         if data.trim_ascii().is_empty() {
             return;
@@ -228,7 +228,7 @@ impl Decoder {
         self.is_error_event = false;
     }
 
-    /// Some services wrap the document in a list.
+    /// Handles a whole document, which some services wrap in a list.
     fn document(&mut self, document: &[u8]) {
         let listed = serde_json::from_slice::<Vec<&RawValue>>(document);
         let is_read = match &listed {
@@ -236,21 +236,21 @@ impl Decoder {
             Err(_) => self.event(document),
         };
         if is_read {
-            // It is only readable if all of it has come.
+            // A document is readable only if it is complete.
             self.outcome.is_marked_done = true;
         } else {
             self.unreadable(document);
         }
     }
 
-    /// Returns false if this is no JSON.
+    /// Handles an event. Returns false if it is not JSON.
     fn event(&mut self, json: &[u8]) -> bool {
         let is_ordinary = self.pending.is_empty() && !self.is_error_event;
         if let Some(text) = self.template.text_of(json).filter(|_| is_ordinary) {
             self.content(text);
             return true;
         }
-        // A character that a proxy cut in two costs only that character.
+        // If a proxy cut a character in two, only that character is lost.
         let json = match std::str::from_utf8(json) {
             Ok(json) => Cow::Borrowed(json),
             Err(_) => String::from_utf8_lossy(json),
@@ -282,7 +282,7 @@ impl Decoder {
             self.has_deltas = true;
             self.delta(delta);
         } else if let Some(message) = choice.message.filter(|_| !self.has_deltas) {
-            // After deltas the message only repeats them.
+            // A message after deltas only repeats them.
             let message = serde_json::from_str::<Delta<'_>>(message.get());
             message.iter().for_each(|message| self.delta(message));
         }
@@ -307,7 +307,7 @@ impl Decoder {
         for (position, call) in delta.tool_calls.iter().flatten().enumerate() {
             self.call(call, position);
         }
-        // The form from before there were several calls.
+        // The older form, which allows only one call.
         let function = delta.function_call.and_then(|it| serde_json::from_str(it.get()).ok());
         if function.is_some() {
             self.piece(&Fragment::default(), function.as_ref(), None);
@@ -412,7 +412,7 @@ fn finished(call: &super::calls::Call) -> FinishedCall {
     }
 }
 
-/// Returns name and value of a line, without one blank after the colon.
+/// Returns the name and value of a line, without the blank after the colon.
 fn field(line: &[u8]) -> (&[u8], &[u8]) {
     match memchr::memchr(b':', line) {
         Some(colon) => {

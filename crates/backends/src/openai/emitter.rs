@@ -1,4 +1,4 @@
-//! Emits what the model says: parts and calls begin, grow and end, under ids of Callboard's own.
+//! Emits the model's answer as events: parts and calls begin, grow and end, under ids of Callboard's own.
 
 use serde_json::{Map, Value, json};
 use transcript::{CallId, ErrorCode, ErrorInfo, Executor, ResponseId, RunMessage};
@@ -43,7 +43,7 @@ impl ModelEmitter {
         self.blanks.clear();
     }
 
-    /// Returns false if nothing of it can be seen.
+    /// Emits a delta. Returns false if it emitted nothing visible.
     pub(super) fn emit(&mut self, said: AnswerDelta) -> bool {
         match said {
             AnswerDelta::Text(delta) => self.grow(false, delta),
@@ -95,7 +95,7 @@ impl ModelEmitter {
         self.refuse(call, ErrorInfo::new(ErrorCode::ToolIterationLimit, why));
     }
 
-    /// A call that does not run gets its result from Callboard.
+    /// Ends a call that does not run, with an error as its result.
     fn refuse(&mut self, call: &ReadyCall, error: ErrorInfo) {
         self.out.refuse_call(&call.call_id, &call.tool_name, error);
     }
@@ -131,8 +131,8 @@ impl ModelEmitter {
     }
 }
 
-/// Data that the provider wants back: with the call, and with the message that makes it, which is kept with
-/// the message's first call.
+/// Returns the data that the provider requires back: with the call, and with the message that makes it. The
+/// message's data is kept with its first call.
 fn provider_data(call: &FinishedCall, reasoning_details: Option<&Value>) -> Option<Value> {
     let mut data = Map::new();
     if let Some(extra) = &call.extra_content {

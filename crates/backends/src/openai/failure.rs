@@ -1,4 +1,4 @@
-//! Errors between us and a model service, explained with what to do about them.
+//! Errors of a model service and of the connection to it, explained with what to do about them.
 
 use transcript::{ErrorCode, ErrorInfo, Millis};
 
@@ -9,7 +9,7 @@ use crate::{HowLost, Lost};
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) error: ErrorInfo,
-    /// The same request may succeed later.
+    /// Whether the same request may succeed later.
     pub(super) may_pass: bool,
     /// Time that the service asks us to wait.
     pub(super) wait_ms: Option<u64>,
@@ -48,7 +48,7 @@ impl Failure {
         Self { error: ErrorInfo::new(code, capitalised(&message)), may_pass: true, wait_ms: None }
     }
 
-    /// A response with an error status.
+    /// Explains a response with an error status.
     pub(super) fn refused(
         settings: &Settings,
         status: u16,
@@ -75,7 +75,7 @@ impl Failure {
         failure
     }
 
-    /// An error that the service reports within an answer.
+    /// Explains an error that the service reports within an answer.
     pub(super) fn reported(settings: &Settings, error: &ServiceError) -> Self {
         let status = error.codes.iter().find_map(|it| it.parse().ok()).unwrap_or(0);
         let message = shortened(&settings.without_secrets(&error.message));
@@ -95,7 +95,7 @@ impl Failure {
         Self::because(settings, Cause::Busy, said)
     }
 
-    /// Adds the time that the service wanted us to wait, where that is the reason to give up.
+    /// Adds the time that the service asked us to wait, if that is the reason to give up.
     pub(super) fn after(self, waits: Option<u64>) -> ErrorInfo {
         let mut error = self.error;
         if let Some(waits) = waits {
@@ -181,7 +181,7 @@ fn cause(status: u16, error: &ServiceError) -> Cause {
         _ if has_code(&["model_not_found"]) => Cause::Model,
         _ if says(&["model"]) && says(&["not found", "does not exist", "unknown"]) => Cause::Model,
         408 | 504 | 524 => Cause::Timeout,
-        // An error within a stream is not the fault of the request.
+        // An error within a stream (status 0) is not caused by the request.
         0 | 500.. => Cause::Busy,
         _ => Cause::Other,
     }
@@ -214,7 +214,7 @@ fn capitalised(text: &str) -> String {
     letters.next().map_or(String::new(), |it| it.to_uppercase().chain(letters).collect())
 }
 
-/// Some services answer with a whole page.
+/// Shortens a message: some services answer with a whole page.
 fn shortened(message: &str) -> String {
     const MAX_CHARS: usize = 300;
     let message = message.trim().trim_end_matches('.');

@@ -1,4 +1,4 @@
-//! Reasons for which a model stops, in one vocabulary for all providers.
+//! Reasons for which a model stops, the same for all providers.
 
 /// Reason for which the model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum FinishReason {
 }
 
 impl FinishReason {
-    /// Returns `None` for values that some services send before the end.
+    /// Parses a service's value. `None` for values that some services send before the end.
     pub(crate) fn parse(word: &str) -> Option<Self> {
         let word = word.trim().to_ascii_lowercase();
         Some(match word.as_str() {
@@ -55,7 +55,7 @@ impl FinishReason {
         })
     }
 
-    /// Name of the reason in the log.
+    /// Returns the name of the reason in the log.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",

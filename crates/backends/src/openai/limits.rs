@@ -1,6 +1,6 @@
-//! Decides whether a run goes on, by its usage and its limits.
+//! Decides whether a run continues, by its usage and its limits.
 //!
-//! All of it can be counted from the run's own records.
+//! All counts can be derived from the run's own records.
 
 use transcript::{Call, ErrorCode, Evaluation, Event, Millis, RunMessage, Usage};
 
@@ -13,7 +13,7 @@ pub(super) struct Progress {
     pub(super) steps: u32,
     tool_calls: u32,
     pub(super) usage: Option<Usage>,
-    /// A call was refused because of the limit.
+    /// Whether a call was refused because of the limit.
     has_refused_calls: bool,
 }
 
@@ -48,7 +48,7 @@ impl Progress {
         }
     }
 
-    /// Returns the step's index.
+    /// Counts a step, and returns its index.
     pub(super) fn start_step(&mut self) -> u32 {
         self.steps += 1;
         self.steps - 1
@@ -119,7 +119,7 @@ impl Progress {
 /// A limit that was checked.
 #[derive(Debug)]
 struct Limit {
-    /// Names as a reason to stop, and as the deciding criterion.
+    /// Its name as a reason to stop, and its name as a criterion.
     names: (&'static str, &'static str),
     is_reached: bool,
     reason: String,
@@ -150,7 +150,7 @@ impl Decision {
     }
 }
 
-/// The decision after a step without calls: the model is done, or was kept from continuing.
+/// Returns the decision after a step without calls: the model is done, or could not continue.
 pub(super) fn without_calls(reason: FinishReason) -> Decision {
     match reason {
         FinishReason::Length => Decision::stop("token_limit", "OutputLimit"),

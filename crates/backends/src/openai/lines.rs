@@ -1,21 +1,21 @@
-//! Splits bytes, cut anywhere, into lines. Ends with CR, LF or both, as server-sent events allow.
+//! Splits chunks of bytes into lines, which end with CR, LF or both, as server-sent events allow.
 //!
-//! A line that lies within one chunk is handed out where it is, without a copy.
+//! A line within one chunk is returned without a copy.
 
 use memchr::memchr2;
 
-/// Length in bytes from which a line is not accepted.
+/// Length in bytes from which a line is rejected.
 pub(super) const MAX_LINE: usize = 32 * 1024 * 1024;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// Beginning of a line whose end has not come.
+    /// Beginning of a line whose end has not arrived.
     partial: Vec<u8>,
-    /// A CR ended the last line: an LF that follows belongs to it.
+    /// Whether a CR ended the last line, so that an LF that follows belongs to it.
     after_cr: bool,
-    /// The first line, which may begin with a byte order mark, is over.
+    /// Whether the first line, which may begin with a byte order mark, is over.
     begun: bool,
 }
 
@@ -47,7 +47,7 @@ impl Lines {
         true
     }
 
-    /// Returns the last line, if nothing ended it.
+    /// Calls `take` with the last line, if nothing ended it.
     pub(super) fn finish(&mut self, take: impl FnOnce(&[u8])) {
         let line = std::mem::take(&mut self.partial);
         if !line.is_empty() {

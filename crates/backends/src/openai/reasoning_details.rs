@@ -1,10 +1,10 @@
-//! OpenRouter's record of a model's reasoning, parts of it encrypted, assembled from its fragments.
+//! OpenRouter's record of a model's reasoning, partly encrypted, assembled from its fragments.
 //!
 //! It has to be sent back unchanged, or some models refuse to continue after their calls.
 
 use serde_json::{Map, Value};
 
-/// Fields that are appended; of all others the last value counts.
+/// Fields whose values are appended. All other fields keep the last value.
 const GROWING: [&str; 3] = ["text", "summary", "data"];
 
 #[derive(Debug, Default)]

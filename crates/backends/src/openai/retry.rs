@@ -3,7 +3,7 @@
 use transcript::ResponseId;
 
 const FIRST_PAUSE_MS: u64 = 500;
-/// A service that asks for a longer pause gets no second request from this run.
+/// Longest pause. The run fails if the service asks for a longer one.
 pub(super) const MAX_PAUSE_MS: u64 = 120_000;
 const LONGEST_OWN_PAUSE_MS: u64 = 30_000;
 
@@ -19,7 +19,7 @@ pub(super) fn in_seconds(ms: u64) -> String {
     format!("{}.{} s", ms / 1000, ms % 1000 / 100)
 }
 
-/// FNV-1a, with a final mix so that neighbours differ in all bits.
+/// Computes an FNV-1a hash, with a final mix so that similar inputs differ in all bits.
 fn hash(text: &str, salt: u32) -> u64 {
     let bytes = text.bytes().chain(salt.to_le_bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -30,7 +30,7 @@ fn hash(text: &str, salt: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    //! Pauses double up to a limit, and runs do not ask in step.
+    //! Pauses double up to a limit, and runs do not retry in lockstep.
 
     use std::collections::HashSet;
 
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_runs_nor_attempts_wait_alike() {
+    fn pauses_differ_between_runs_and_attempts() {
         // From the seventh on, the limit is the same.
         let pause =
             |run: u32, attempt: u32| pause_ms(&ResponseId::new(format!("run-{run}")), attempt);
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_have_one_digit_more() {
+    fn seconds_are_shown_with_one_decimal() {
         for (ms, words) in
             [(0, "0.0 s"), (99, "0.0 s"), (100, "0.1 s"), (1999, "1.9 s"), (30_000, "30.0 s")]
         {

@@ -12,13 +12,13 @@ pub struct Settings {
     pub model: String,
     /// Key of the service.
     pub api_key: Option<String>,
-    /// Variable that holds the key, for messages.
+    /// Name of the variable that holds the key, for error messages.
     pub api_key_env: Option<String>,
     /// Headers to add; may hold keys.
     pub headers: Vec<(String, String)>,
-    /// Further keys of the request, which override ours.
+    /// Further fields of the request, which override ours.
     pub body: Map<String, Value>,
-    /// Keys to leave out, because the service does not accept them.
+    /// Fields to leave out of the request, because the service does not accept them.
     pub omit: Vec<String>,
     /// Limits of a run.
     pub limits: Limits,
@@ -26,7 +26,7 @@ pub struct Settings {
     pub parallel_tools: usize,
     /// Number of retries when the service cannot answer.
     pub retries: u32,
-    /// Time that the service may stay silent.
+    /// Time without data after which a request fails.
     pub idle_timeout_ms: u64,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Debug for Settings {
 }
 
 impl Settings {
-    /// Removes secrets from text that came from outside, which may repeat what we sent.
+    /// Removes secrets from the service's text, which may repeat parts of our request.
     pub(super) fn without_secrets(&self, text: &str) -> String {
         let secrets = self.api_key.iter().chain(self.headers.iter().map(|(_, value)| value));
         let long_enough = secrets.filter(|it| it.len() >= 8);

@@ -1,4 +1,4 @@
-//! The loop, driven by hand: what it asks for, in which order, and how it ends.
+//! The loop of a model agent, driven by hand: its effects, their order, and how it ends.
 
 mod resuming;
 mod steering;
@@ -38,14 +38,14 @@ fn tool(name: &str) -> Value {
     json!({ "type": "function", "function": { "name": name } })
 }
 
-/// A backend with its surroundings: a clock, and what was asked of the world.
+/// A backend with a clock, its effects and the log of its run.
 #[derive(Debug)]
 struct Stage {
     backend: OpenAi,
     settings: Arc<Settings>,
     now: Millis,
     events: Vec<Event>,
-    /// The same with what the server adds: the results of tools.
+    /// Events of the backend and of the server, which adds the results of tools.
     log: Vec<(Millis, Event)>,
     /// Calls that were handed over and have no result.
     open: VecDeque<CallId>,
@@ -130,7 +130,7 @@ impl Stage {
         );
     }
 
-    /// A step in which the model wants that many calls.
+    /// Feeds a step in which the model makes that many calls.
     fn step_with_calls(&mut self, n_calls: u32) {
         self.head(200, &[]);
         (0..n_calls).for_each(|n| self.call(n));
@@ -180,7 +180,7 @@ impl Stage {
 }
 
 #[test]
-fn calls_that_wait_for_others_hold_up_none() {
+fn waiting_calls_do_not_block_others() {
     let mut stage = Stage::start(settings());
     stage.head(200, &[]);
     (0..4).for_each(|n| stage.call(n));
@@ -266,7 +266,7 @@ fn a_conversation_with_tools() {
 }
 
 #[test]
-fn every_step_has_the_tools_that_there_are_then() {
+fn each_step_sends_the_current_tools() {
     let mut stage = Stage::start(settings());
     for names in [vec!["time", "new"], vec!["new"], vec![]] {
         stage.step_with_calls(1);
@@ -282,7 +282,7 @@ fn every_step_has_the_tools_that_there_are_then() {
 }
 
 #[test]
-fn limits_stop_a_run_in_good_order() {
+fn limits_end_the_run_as_completed() {
     let limited = |limits: Limits| Stage::start(Settings { limits, ..settings() });
     let one_step = |mut stage: Stage| {
         stage.step_with_calls(2);
@@ -311,7 +311,7 @@ fn limits_stop_a_run_in_good_order() {
 }
 
 #[test]
-fn every_limit_looked_at_is_told() {
+fn continuation_lists_every_checked_limit() {
     let limits =
         Limits { steps: Some(2), tokens: Some(99), seconds: Some(60), tool_calls: Some(3) };
     let mut stage = Stage::start(Settings { limits, ..settings() });
@@ -322,7 +322,7 @@ fn every_limit_looked_at_is_told() {
 }
 
 #[test]
-fn the_time_limit_ends_an_answer_that_does_not() {
+fn time_limit_ends_an_endless_answer() {
     let limits = Limits { seconds: Some(7), ..Limits::default() };
     let mut stage = Stage::start(Settings { limits, ..settings() });
     stage.head(200, &[]);
@@ -332,7 +332,7 @@ fn the_time_limit_ends_an_answer_that_does_not() {
 }
 
 #[test]
-fn an_answer_without_room_ends_and_its_broken_call_never_runs() {
+fn output_limit_refuses_the_incomplete_call() {
     let mut stage = Stage::start(settings());
     stage.head(200, &[]);
     stage.call(0);
@@ -347,7 +347,7 @@ fn an_answer_without_room_ends_and_its_broken_call_never_runs() {
 }
 
 #[test]
-fn what_may_pass_is_tried_again() {
+fn temporary_failures_are_retried() {
     let mut stage = Stage::start(settings());
     stage.refuse(429, &[("retry-after", "3")], r#"{"error":{"message":"slow down"}}"#);
     assert_eq!(stage.wake_at, Some(stage.now.plus(3000)));
@@ -362,7 +362,10 @@ fn what_may_pass_is_tried_again() {
     stage.finish("stop");
     assert_eq!(stage.ending.as_ref().unwrap().status, RunStatus::Completed);
     assert_eq!(stage.requests.len(), 3);
-    assert!(stage.requests.iter().all(|it| it == &stage.requests[0]), "the same is asked again");
+    assert!(
+        stage.requests.iter().all(|it| it == &stage.requests[0]),
+        "the same request is sent again"
+    );
     let notices = stage.events.iter().filter_map(|it| match it {
         Event::Notice { text, .. } => Some(text.as_str()),
         _ => None,
@@ -373,7 +376,7 @@ fn what_may_pass_is_tried_again() {
 }
 
 #[test]
-fn whoever_asks_us_to_wait_too_long_is_not_asked_again() {
+fn too_long_retry_after_ends_the_run() {
     let mut stage = Stage::start(settings());
     stage.refuse(429, &[("retry-after", "120")], "");
     assert_eq!(stage.wake_at, Some(stage.now.plus(120_000)));
@@ -383,7 +386,7 @@ fn whoever_asks_us_to_wait_too_long_is_not_asked_again() {
 }
 
 #[test]
-fn what_never_becomes_an_event_is_not_kept_for_ever() {
+fn endless_event_fails_at_the_size_limit() {
     let mut decoder = Decoder::default();
     let line = format!("data: {}\n", "x".repeat(1 << 20));
     let mut n_lines = 0;
@@ -398,7 +401,7 @@ fn what_never_becomes_an_event_is_not_kept_for_ever() {
 }
 
 #[test]
-fn usage_counts_on_over_a_step_without_any() {
+fn usage_is_kept_over_a_step_without_usage() {
     let mut stage = Stage::start(settings());
     stage.step_with_calls(1);
     stage.result("r.1");
@@ -413,7 +416,7 @@ fn usage_counts_on_over_a_step_without_any() {
 }
 
 #[test]
-fn own_pauses_grow_and_end() {
+fn retries_back_off_and_end() {
     let mut stage = Stage::start(settings());
     let refused = Lost { how: HowLost::NeverConnected, message: "refused".to_owned() };
     for longest in [500, 1000] {
@@ -494,7 +497,7 @@ fn errors_say_what_to_do() {
 }
 
 #[test]
-fn after_the_first_word_nothing_is_asked_again() {
+fn no_retry_after_the_first_output() {
     let ends: [fn(&mut Stage); 4] = [
         |stage| stage.give(ResponsePart::Ended(Ok(()))),
         |stage| {
@@ -515,7 +518,7 @@ fn after_the_first_word_nothing_is_asked_again() {
         end(&mut stage);
         assert_eq!(stage.requests.len(), 1);
         errors += &(stage.error() + "\n");
-        // The same failure before the first word is tried again.
+        // The same failure before the first output is retried.
         let mut stage = Stage::start(settings());
         stage.head(200, &[]);
         end(&mut stage);
@@ -530,9 +533,9 @@ fn after_the_first_word_nothing_is_asked_again() {
     .assert_eq(&errors);
 }
 
-/// Interrupted after every input, everything that was said is in the log, and closing it is enough.
+/// After an interrupt, the log has all text received so far, and closing the run is enough.
 #[test]
-fn it_can_be_stopped_at_any_moment() {
+fn interrupt_is_handled_after_any_input() {
     let inputs: [fn(&mut Stage); 10] = [
         |it| it.head(200, &[]),
         |it| it.say(json!({ "content": "<think" })),

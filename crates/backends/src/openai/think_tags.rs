@@ -1,7 +1,7 @@
 //! Thinking that a model writes into its text, between `<think>` and `</think>`.
 //!
-//! Counts only where the text begins with the tag: an answer may be about the tag itself. Text that may be
-//! the beginning of a tag is held back until it is decided.
+//! The tag is recognised only at the beginning of the text, because an answer may be about the tag itself.
+//! Text that may be the beginning of a tag is held back until it is decided.
 
 /// Opening and closing tags that models use.
 const TAGS: [(&str, &str); 3] =
@@ -15,13 +15,13 @@ pub(super) struct ThinkTags {
 
 #[derive(Debug, Default, PartialEq)]
 enum State {
-    /// Only blanks and a possible beginning of a tag have come.
+    /// Only blanks and a possible beginning of a tag have arrived.
     #[default]
     Beginning,
     Thinking {
         closing_tag: &'static str,
     },
-    /// After the closing tag: blanks before the answer are no part of it.
+    /// After the closing tag. Blanks before the answer are dropped.
     BeforeAnswer,
     Answer,
 }
@@ -54,7 +54,7 @@ impl ThinkTags {
         }
     }
 
-    /// Decides about the beginning of the held text. Returns true if more may be decided.
+    /// Decides about the beginning of the held text. Returns whether to call it again.
     fn advance(&mut self, take: &mut impl FnMut(Kind, &str)) -> bool {
         match self.state {
             State::Beginning => {
@@ -101,7 +101,7 @@ impl ThinkTags {
     }
 }
 
-/// Position at the end of the text from which it may be the beginning of `tag`.
+/// Returns the position from which the end of the text may be the beginning of `tag`.
 fn undecided_from(text: &str, tag: &str) -> usize {
     let longest = tag.len().min(text.len());
     let ending = (1..=longest).rev().find(|&n| text.as_bytes().ends_with(&tag.as_bytes()[..n]));

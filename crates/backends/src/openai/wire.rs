@@ -1,8 +1,8 @@
-//! The JSON of a chat completion, streamed or whole, as far as it is read.
+//! The JSON of a chat completion, streamed or whole, with the fields that are used.
 //!
-//! Strings are borrowed from the input. Where providers disagree about a field's type it is read leniently or
-//! kept raw, so that one odd field never costs the rest of a chunk. Rare fields are kept raw too: a chunk is
-//! moved a few times, and should be small.
+//! Strings are borrowed from the input. A field whose type differs between providers is parsed leniently or
+//! kept raw, so that one unusual field does not make the rest of a chunk unreadable. Rare fields are kept raw
+//! too: a chunk is moved a few times, and should be small.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -31,7 +31,7 @@ pub(super) struct Choice<'a> {
     index: Index,
     #[serde(borrow, default)]
     pub(super) delta: Option<Delta<'a>>,
-    /// Sent in place of `delta` where the answer comes whole.
+    /// Sent instead of `delta` if the answer is not streamed.
     #[serde(borrow, default)]
     pub(super) message: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -54,7 +54,7 @@ pub(super) struct Delta<'a> {
     pub(super) reasoning: Text<'a>,
     #[serde(borrow, default)]
     pub(super) thinking: Text<'a>,
-    /// Kept whole: the provider wants them back with the calls that follow.
+    /// Kept unchanged, because the provider requires them back with the calls that follow.
     #[serde(default)]
     pub(super) reasoning_details: Option<Vec<serde_json::Value>>,
     #[serde(borrow, default)]
@@ -115,7 +115,7 @@ impl Chunk<'_> {
 }
 
 impl Delta<'_> {
-    /// The same reasoning may be in several fields; the first that has some counts.
+    /// Returns the reasoning. It may be repeated in several fields: the first with text is used.
     pub(super) fn reasoning_text(&self) -> Cow<'_, str> {
         let fields = [&self.reasoning_content, &self.reasoning, &self.thinking];
         if let Some(field) = fields.into_iter().find(|it| !it.0.is_empty()) {
@@ -129,7 +129,7 @@ impl Delta<'_> {
 }
 
 impl Function<'_> {
-    /// Mostly a string of JSON; some services send the object itself.
+    /// Returns the arguments, usually sent as a string of JSON. Some services send the object itself.
     pub(super) fn arguments_text(&self) -> Cow<'_, str> {
         let Some(raw) = self.arguments.map(RawValue::get) else { return Cow::Borrowed("") };
         if !raw.starts_with('"') {
@@ -153,7 +153,7 @@ impl<'de> Deserialize<'de> for Index {
     }
 }
 
-/// The first choice. Only one is asked for; others are ignored.
+/// The first choice. Only one is requested, and others are ignored.
 #[derive(Debug, Default)]
 pub(super) struct FirstChoice<'a>(pub(super) Option<Choice<'a>>);
 
@@ -231,7 +231,7 @@ impl Content<'_> {
     }
 }
 
-/// Any value; only its kind matters.
+/// A JSON value of any kind. Kinds that no field uses are `Other`.
 #[derive(Debug)]
 enum Any<'a> {
     Text(Cow<'a, str>),
@@ -305,7 +305,7 @@ fn push_texts(piece: &serde_json::Value, into: &mut String) {
     }
 }
 
-/// Nothing where no number was given.
+/// Parses the usage. `None` if it has no numbers.
 pub(super) fn usage(raw: &RawValue) -> Option<Usage> {
     let usage: serde_json::Value = serde_json::from_str(raw.get()).ok()?;
     let first = |names: &[&str]| names.iter().find_map(|it| number(usage.pointer(it)?));
@@ -333,7 +333,7 @@ fn number(value: &serde_json::Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_f64().filter(|it| *it >= 0.0).map(|it| it as u64))
 }
 
-/// Groq's own place for the usage.
+/// Parses the usage in the field that Groq uses for it.
 pub(super) fn groq_usage(raw: &RawValue) -> Option<Usage> {
     #[derive(serde::Deserialize)]
     struct Groq<'a> {

@@ -17,9 +17,9 @@ use crate::program::MAX_OPEN;
 #[derive(Debug, Default)]
 pub(super) struct Author {
     steps: u32,
-    /// The message that the model is writing, or has failed to write.
+    /// The message that is being written, or whose last attempt failed.
     message: Option<Written>,
-    /// Open calls, and those that have ended since the model's last message: results are repeated.
+    /// Open calls, and calls that have ended since the model's last message, because Pi repeats results.
     pub(super) calls: Vec<Call>,
 }
 
@@ -28,7 +28,7 @@ struct Written {
     open: Vec<OpenPart>,
     /// Text of the closed parts of each block.
     emitted: HashMap<usize, String>,
-    /// Arguments of a call that has no name yet.
+    /// Arguments of calls that have no name yet, by block.
     nameless: Vec<(usize, String)>,
     failed: Option<Failed>,
 }
@@ -108,12 +108,12 @@ impl Author {
                     call.finish_arguments(arguments, out);
                 }
             }
-            // The first delta begins a part; an empty part is not shown.
+            // A part begins with its first delta, so an empty part is not shown.
             _ => (),
         }
     }
 
-    /// Ends the message. Its final form counts.
+    /// Ends the message. Its final form is authoritative.
     pub(super) fn end_message(&mut self, message: Message, out: &mut Emitter) -> Stop {
         self.ensure_message(out);
         let stop = Stop::of(&message);
@@ -129,7 +129,7 @@ impl Author {
         stop
     }
 
-    /// Discards the message that failed, and its calls: the model writes it again.
+    /// Discards the failed message and its calls, because the model writes it again.
     pub(super) fn discard_failed(&mut self, out: &mut Emitter) {
         let Some(failed) = self.take_failed() else { return };
         let why = "The model's answer broke off before this call could run.";
@@ -140,14 +140,14 @@ impl Author {
         self.end_step("error", failed.spent, true, out);
     }
 
-    /// Ends the message that failed as it is.
+    /// Ends the failed message as it is.
     pub(super) fn keep_failed(&mut self, reason: &str, out: &mut Emitter) {
         if let Some(failed) = self.take_failed() {
             self.end_step(reason, failed.spent, false, out);
         }
     }
 
-    /// Returns the call that Pi runs; begun here, if the model's message did not have it.
+    /// Returns the call that Pi runs, and starts it if the model's message did not have it.
     pub(super) fn call(&mut self, id: &str, name: &str, out: &mut Emitter) -> &mut Call {
         let known = self.calls.iter().position(|it| it.provider_id == id);
         let idx = known.unwrap_or_else(|| self.begin_call(None, id, name, out));
@@ -177,7 +177,7 @@ impl Author {
         }
     }
 
-    /// Ends a part. `text` is the whole block; it is ignored unless it continues the closed parts.
+    /// Ends a part. `text` is the whole block, and is ignored unless it starts with the closed parts.
     fn end_part(&mut self, block: usize, is_thinking: bool, text: Option<&str>, out: &mut Emitter) {
         let emitted =
             self.message.as_ref().and_then(|it| it.emitted.get(&block)).map_or("", |it| it);
@@ -203,7 +203,7 @@ impl Author {
         }
     }
 
-    /// Returns the open part of this block; begun here, if there is text.
+    /// Returns the open part of this block, and begins it if there is text.
     fn part(
         &mut self,
         block: usize,
@@ -247,7 +247,7 @@ impl Author {
         }
     }
 
-    /// Returns `None` while the call has no name.
+    /// Appends to a call's arguments, and returns the call. `None` while it has no name.
     fn grow_arguments(&mut self, update: &Update, out: &mut Emitter) -> Option<&mut Call> {
         let block = update.content_index;
         let known = self.calls.iter().position(|it| it.block == Some(block));
@@ -298,7 +298,7 @@ impl Call {
         out.arguments_delta(&self.id, delta.to_owned());
     }
 
-    /// Ends the arguments: as the model wrote them, if Pi read the same.
+    /// Ends the arguments. The model's own text is kept if Pi parsed the same value.
     pub(super) fn finish_arguments(&mut self, read: Option<&Value>, out: &mut Emitter) {
         let written = serde_json::from_str::<Value>(&self.arguments).ok();
         let text = match read {
@@ -316,7 +316,7 @@ impl Call {
         out.finish_arguments(&self.id, arguments, incomplete, None);
     }
 
-    /// Ends a call of which nothing more will come.
+    /// Ends a call that gets no more updates.
     pub(super) fn break_off(&mut self, error: ErrorInfo, out: &mut Emitter) {
         let arguments = std::mem::take(&mut self.arguments);
         self.end_arguments(arguments, true, out);

@@ -16,7 +16,7 @@ pub(super) struct CommandOutcome {
 }
 
 impl CommandOutcome {
-    /// Returns `None` if there was no command, only an error of the tool.
+    /// Parses the tool's output. `None` if no command ran and the tool itself failed.
     pub(super) fn of(said: &ToolOutput, is_error: bool) -> Option<Self> {
         let text = said.content.text();
         let (text, note) = if is_error { without_note(&text) } else { (text.as_str(), None) };
@@ -38,7 +38,7 @@ impl CommandOutcome {
     }
 }
 
-/// Returns the truncation that a tool reports.
+/// Returns the truncation that a tool reports, if any.
 pub(super) fn truncated(said: &ToolOutput) -> Option<Truncated> {
     let truncation = said.details.as_ref()?.get("truncation")?;
     let number = |name: &str| truncation.get(name)?.as_u64();

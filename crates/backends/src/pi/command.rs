@@ -41,7 +41,7 @@ impl Prompt {
     }
 }
 
-/// Converts a `data:` address; Pi fetches nothing.
+/// Converts a `data:` address. Pi does not fetch other addresses.
 fn image(url: &str) -> Option<Value> {
     let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     Some(json!({ "type": "image", "data": data, "mimeType": media_type }))
@@ -54,7 +54,7 @@ pub(super) fn send(name: &str, command: impl FnOnce(&str) -> String, out: &mut E
     id
 }
 
-/// A prompt. It comes after anything that Pi begins by itself at the same moment.
+/// Returns a prompt. If Pi begins a turn by itself at the same time, the prompt follows it.
 pub(super) fn prompt(id: &str, prompt: Prompt) -> String {
     let mut command = prompt.into_command("prompt", id);
     command.insert("streamingBehavior".to_owned(), "followUp".into());

@@ -34,7 +34,7 @@ fn split(message: &str) -> (Option<u16>, &str) {
     }
 }
 
-/// The error of a run that was refused because no approval would be asked for.
+/// Returns the error of a run that was refused because Pi would not ask for approvals.
 pub(super) fn unguarded() -> ErrorInfo {
     let message = "Pi has not loaded Callboard's extension, so it would run every tool without asking. \
                    Callboard has not sent it the message and ends it. Check Pi's output at startup and \
@@ -43,7 +43,7 @@ pub(super) fn unguarded() -> ErrorInfo {
     ErrorInfo::new(ErrorCode::AgentExited, message)
 }
 
-/// The process ended while a run was open.
+/// Explains the end of the process during a run.
 pub(super) fn exited(exit: &Exit) -> ErrorInfo {
     let (how, last) = (exit.how(), exit.stderr_tail());
     let message = if last.contains("No session found") {

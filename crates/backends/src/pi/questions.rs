@@ -1,5 +1,5 @@
-//! Dialogs that Pi's extensions open: requests for a decision about a call, and questions of their own, which
-//! are shown as calls and end with the answer.
+//! Dialogs of Pi's extensions: requests for a decision about a call, and other questions, which are shown as
+//! calls that end with the answer.
 
 use serde_json::{Value, json};
 use transcript::{CallId, Level};
@@ -17,7 +17,7 @@ const OURS: &str = "callboard:tool_call";
 /// Key under which our extension announces itself.
 const OUR_STATUS: &str = "callboard";
 
-/// A dialog that waits for its answer.
+/// An open dialog.
 #[derive(Debug)]
 pub(super) struct Request {
     dialog: String,
@@ -27,7 +27,7 @@ pub(super) struct Request {
 /// The form of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A request of our extension, which takes more than a yes or no.
+    /// A request of our extension, whose answer may have a reason or edited arguments.
     Ours,
     YesOrNo,
     Words,
@@ -66,7 +66,7 @@ pub(super) fn answer(verdict: &Verdict) -> Option<String> {
 const ANSWER: &str = "value";
 
 impl Dialog {
-    /// Asks a person about the call that the dialog names. Returns a question that is about no call.
+    /// Asks a person about the call that the dialog names. Returns the dialog if it names no call.
     pub(super) fn ask_about_call(self, calls: &[Call], cx: &mut Cx) -> Option<Self> {
         if !self.is_question() {
             self.show(&mut cx.out);
@@ -87,7 +87,7 @@ impl Dialog {
 
     fn ask(&self, call_id: CallId, kind: Kind, form: Option<Value>, cx: &mut Cx) {
         let is_ours = kind == Kind::Ours;
-        // Our extension asks about every call, so only dialogs of others are judged.
+        // Our extension asks about every call without judging it, unlike other extensions.
         let ask = Ask { can_edit: is_ours, form, reason: None, is_judged: !is_ours };
         let request = Request { dialog: self.id.clone(), kind };
         cx.approvals.ask(call_id, request, ask, &mut cx.out);
@@ -102,7 +102,7 @@ impl Dialog {
         (!cx.approvals.is_asked(|it, _| *it == call.id)).then(|| call.id.clone())
     }
 
-    /// Id under which the dialog is shown as a call.
+    /// Returns the id under which the dialog is shown as a call.
     pub(super) fn call_name(&self) -> String {
         format!("dialog-{}", self.id)
     }
@@ -119,7 +119,7 @@ impl Dialog {
         words.map(String::as_str).collect::<Vec<_>>().join("\n\n")
     }
 
-    /// Returns `None` for a dialog that takes only yes or no.
+    /// Returns the form of the dialog. `None` for a dialog that takes only yes or no.
     fn form(&self) -> Option<Value> {
         let mut field = json!({ "type": "string", "title": self.title });
         match self.method.as_str() {

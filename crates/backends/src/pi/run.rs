@@ -18,9 +18,9 @@ use crate::{Exit, ProgramEffect, RunEffect, Verdict};
 
 /// Time that an interrupted program has to end its run.
 const GRACE_MS: u64 = 5000;
-/// Time without a line after which a prompt may have been a command that needs no answer.
+/// Time without a line after which a prompt counts as a command that has no answer.
 const SILENCE_MS: u64 = 5000;
-/// Time that a package which announces its next step has to report that it is done.
+/// Time that a package with `willRetry` has to report that it is done.
 const SETTLE_MS: u64 = 2000;
 /// Time after which Pi is asked again whether it is idle.
 const POLL_INTERVAL_MS: u64 = 500;
@@ -30,18 +30,18 @@ pub(super) struct Run {
     settings: Arc<Settings>,
     author: Author,
     phase: Phase,
-    /// The prompt, until Pi may have it.
+    /// The prompt, until it may be sent.
     held: Option<Prompt>,
     /// Id of the command that began the run; `None` if Pi began it.
     prompt: Option<String>,
-    /// Pi has echoed the prompt.
+    /// Whether Pi has echoed the prompt.
     has_echoed_prompt: bool,
     /// Reason for which the model stopped last.
     stop: Option<Stop>,
-    /// Pi may report itself when it is done, because its `agent_end` has `willRetry`. Not every package that
-    /// has this does.
+    /// Whether Pi may report `agent_settled`, because its `agent_end` has `willRetry`. Not every package with
+    /// that field does.
     may_settle: bool,
-    /// The run is to stop, by this time.
+    /// Deadline of a requested stop.
     interrupt: Option<Millis>,
     /// Time at which to ask whether Pi is idle.
     ask_at: Option<Millis>,
@@ -49,10 +49,10 @@ pub(super) struct Run {
 
 #[derive(Debug)]
 enum Phase {
-    /// Nothing has followed the prompt yet.
+    /// The prompt was sent, and nothing has followed it yet.
     Prompted,
     Working,
-    /// The agent has ended, for now. `asked` is the id of the command whose answer says whether for good.
+    /// The agent has ended, but may continue. `asked` is the id of the command whose response decides it.
     AgentEnded {
         asked: Option<String>,
     },
@@ -74,12 +74,12 @@ impl Run {
         }
     }
 
-    /// Keeps the prompt until Pi may have it.
+    /// Keeps the prompt until it may be sent.
     pub(super) fn hold(&mut self, prompt: Prompt) {
         (self.phase, self.held) = (Phase::Prompted, Some(prompt));
     }
 
-    /// Sends the prompt, unless that was done.
+    /// Sends the prompt, once.
     pub(super) fn prompt(&mut self, cx: &mut Cx) {
         if let Some(prompt) = self.held.take() {
             self.prompt =
@@ -87,7 +87,7 @@ impl Run {
         }
     }
 
-    /// Ends the run and the program, because no approvals would be asked for.
+    /// Ends the run and the program, because Pi would not ask for approvals.
     pub(super) fn refuse(&mut self, cx: &mut Cx) {
         cx.out.continuation(false, "error", "ErrorPolicy");
         cx.out.push(ProgramEffect::Quit);
@@ -220,7 +220,7 @@ impl Run {
         self.schedule(cx);
     }
 
-    /// Ends the run. `is_kept`: Pi has a conversation to resume.
+    /// Ends the run after the process has ended. `is_kept`: Pi has saved the conversation.
     pub(super) fn exited(&mut self, exit: &Exit, is_kept: bool, cx: &mut Cx) {
         if !is_kept && !matches!(self.phase, Phase::Prompted) {
             let text = "Pi saves a conversation only after its first answer: the next message begins a \
@@ -263,10 +263,10 @@ impl Run {
             return self.finish(cx);
         }
         match data.disposition.as_deref() {
-            // A command of an extension, which may have no answer.
+            // An extension's command, which may have no answer.
             Some("handled") => self.ask(cx),
             Some(_) => (),
-            // The old package does not report its reading of the prompt.
+            // The old package does not report what it did with the prompt.
             None => self.ask_at = Some(cx.out.now().plus(SILENCE_MS)),
         }
     }
@@ -284,14 +284,14 @@ impl Run {
         self.author.discard_failed(&mut cx.out);
         self.phase = Phase::Working;
         self.ask_at = None;
-        // The first request may have been too early: nothing had begun that could be stopped.
+        // The first request may have come before there was anything to stop.
         if self.interrupt.is_some() {
             command::send("abort", command::abort, &mut cx.out);
         }
     }
 
     fn settled(&mut self, aborted: bool, cx: &mut Cx) {
-        // It belongs to what was before the prompt.
+        // This end belongs to work from before the prompt.
         if matches!(self.phase, Phase::Prompted) {
             return;
         }
@@ -301,7 +301,7 @@ impl Run {
         self.finish(cx);
     }
 
-    /// The agent has ended, and the step that was to follow too: for good, unless another is announced.
+    /// Checks whether Pi is idle, after the agent and any announced continuation have ended.
     fn confirm_end(&mut self, cx: &mut Cx) {
         if !matches!(self.phase, Phase::AgentEnded { asked: None }) {
             return;
@@ -313,7 +313,7 @@ impl Run {
         }
     }
 
-    /// Something follows, and will be reported.
+    /// Stops the check for idleness, because Pi has announced a continuation.
     fn expect_more(&mut self) {
         if let Phase::AgentEnded { asked } = &mut self.phase {
             *asked = None;
@@ -406,7 +406,7 @@ impl Run {
         match (end.error_message, end.aborted) {
             (Some(error), _) => {
                 let why = failure::shortened(&error);
-                // The error may be that of an attempt, or a refusal to try again.
+                // The error may be that of one attempt, or a refusal to retry.
                 let text = format!("Pi could not shorten the conversation: {why}.");
                 cx.out.notice(Level::Error, text);
             }
@@ -455,11 +455,11 @@ impl Run {
     }
 
     fn end(&mut self, status: RunStatus, error: Option<transcript::ErrorInfo>, cx: &mut Cx) {
-        // Pi would add them to the next prompt, and only its end takes them back.
+        // Pi would add these messages to the next prompt. Only ending the program prevents that.
         if cx.steering.has_handed_over() {
             cx.out.push(ProgramEffect::Quit);
         }
-        // Otherwise Pi would wait forever.
+        // Pi would wait forever for the answers.
         questions::cancel_all(cx);
         cx.steering.give_back(|_| true, &mut cx.out);
         // The driver adds up the usage and cost of the steps.

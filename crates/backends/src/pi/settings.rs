@@ -23,14 +23,14 @@ pub struct Settings {
     pub env: Vec<(String, String)>,
     /// `auto`: no approvals. Pi has no modes of its own, so every other value is `ask`.
     pub permission_mode: Option<String>,
-    /// Version that the installed program reports; its protocol does not contain it.
+    /// Version that the installed program reports. It is not part of the protocol.
     pub version: Option<String>,
 }
 
 /// Arguments that print the version.
 pub const VERSION: [&str; 1] = ["--version"];
 
-/// Finds the version in the program's answer: a number such as `0.73.1`, and perhaps more.
+/// Finds the version in the program's output: a number such as `0.73.1`, possibly with other text.
 pub fn version_in(said: &str) -> Option<String> {
     let is_version = |it: &&str| it.starts_with(|it: char| it.is_ascii_digit()) && it.contains('.');
     said.split_whitespace().find(is_version).map(str::to_owned)
@@ -58,7 +58,7 @@ pub fn program(settings: &Settings, launch: &Launch) -> Program {
     let extension = format!("{}/{EXTENSION_FILE}", launch.shipped.trim_end_matches('/'));
     command.extend(["--mode", "rpc", "-e"].map(str::to_owned));
     command.push(extension);
-    // Pi accepts neither `--session=ID` nor `--`: only the shape of the id keeps it from being an option.
+    // Pi accepts neither `--session=ID` nor `--`, so the shape of the id must rule out an option.
     let resume = launch.resume.as_ref().map(ToString::to_string);
     for (name, value) in [("--model", &settings.model), ("--session", &resume)] {
         command.extend(value.iter().flat_map(|it| [name.to_owned(), it.clone()]));
@@ -67,7 +67,7 @@ pub fn program(settings: &Settings, launch: &Launch) -> Program {
     Program { command, env: environment(settings, launch) }
 }
 
-/// The configuration wins, except over variables that approvals depend on.
+/// Returns the environment. The configuration takes precedence, except over variables that approvals need.
 fn environment(settings: &Settings, launch: &Launch) -> Vec<(String, String)> {
     let mut env = vec![("PI_SKIP_VERSION_CHECK", "1"), ("PI_TELEMETRY", "0")];
     let mode = if settings.asks() { "ask" } else { "auto" };
@@ -87,7 +87,7 @@ mod tests {
     use super::version_in;
 
     #[test]
-    fn a_version_is_found_among_other_words() {
+    fn version_is_found_among_other_text() {
         for (expected, said) in [
             (Some("0.73.1"), "0.73.1\n"),
             (Some("1.5.0"), "pi 1.5.0\n"),

@@ -21,13 +21,13 @@ pub(super) struct Call {
     pub(super) arguments: String,
     pub(super) arguments_done: bool,
     running_since: Option<Millis>,
-    /// Output as Pi gave it last: all of it, or its end.
+    /// Last output from Pi: all of it, or its end.
     output: String,
     /// Number of bytes that were emitted.
     printed: usize,
-    /// A question of an extension: the call ends with the answer.
+    /// Whether the call is a question of an extension, which ends with the answer.
     pub(super) is_question: bool,
-    /// Reason for which it must not run.
+    /// Error code of a refusal, if the call must not run.
     refused: Option<ErrorCode>,
     pub(super) has_ended: bool,
 }
@@ -60,7 +60,7 @@ impl Call {
         }
     }
 
-    /// Pi takes the call up. It runs immediately, unless approval is needed.
+    /// Ends the arguments when Pi begins the call, which runs immediately unless it needs approval.
     pub(super) fn take_up(&mut self, args: Option<&Value>, asks: bool, out: &mut Emitter) {
         self.finish_arguments(args, out);
         if !asks {
@@ -90,7 +90,7 @@ impl Call {
             return;
         }
         self.run(out);
-        // A long output comes as its end alone, which begins later each time.
+        // For a long output Pi sends only its end, which begins later each time.
         let known = match text.starts_with(&self.output) {
             true => self.output.len(),
             false => overlap(&self.output, &text),
@@ -201,7 +201,7 @@ impl Call {
     }
 }
 
-/// The error of a call that a person interrupted, with the tool's own text if that says more.
+/// Returns the error of a call that a person interrupted, with the tool's own text if it says more.
 fn interrupted(tool_text: &str) -> ErrorInfo {
     let why = match tool_text {
         "" | "Command aborted" | "Operation aborted" => {
@@ -212,7 +212,7 @@ fn interrupted(tool_text: &str) -> ErrorInfo {
     ErrorInfo::new(ErrorCode::ToolInterrupted, why)
 }
 
-/// The result: text where there is only text.
+/// Returns the result, as a plain text if it has only text.
 fn result(said: &ToolOutput) -> Value {
     // Most tools repeat the text in it.
     let structured = said.structured_content.as_ref().filter(|it| it.is_object());
@@ -232,8 +232,8 @@ fn result(said: &ToolOutput) -> Value {
     result
 }
 
-/// Fields that the tool gives beside the model's text, such as the lines that an edit changed. Truncation is
-/// recorded apart.
+/// Returns the fields that the tool gives in addition to the model's text, such as the lines that an edit
+/// changed. Truncation is recorded separately.
 fn details(said: &ToolOutput) -> Option<Value> {
     let mut details = said.details.clone()?;
     if let Some(fields) = details.as_object_mut() {
@@ -243,7 +243,7 @@ fn details(said: &ToolOutput) -> Option<Value> {
     (!details.is_null()).then_some(details)
 }
 
-/// Number of bytes at the start of `new` that are the end of `old`, up to a character boundary.
+/// Returns the number of bytes at the start of `new` that are the end of `old`, up to a character boundary.
 fn overlap(old: &str, new: &str) -> usize {
     let (old, bytes) = (old.as_bytes(), new.as_bytes());
     // Knuth-Morris-Pratt: the length of the longest prefix that is also a suffix, for each prefix.
@@ -271,7 +271,7 @@ mod tests {
     use super::overlap;
 
     #[test]
-    fn an_end_and_a_start_share_as_much_as_they_can() {
+    fn overlap_is_the_longest_shared_end_and_start() {
         let texts = ["", "a", "aa", "ab", "aba", "abab", "baba", "ä", "äöä", "xäöäx", "aabaaab"];
         for old in texts {
             for new in texts {

@@ -34,7 +34,7 @@ pub(super) enum Line {
 }
 
 impl Line {
-    /// Returns `None` for a line that is no JSON, is of an unknown kind, or has other fields.
+    /// Parses a line. `None` if it is not JSON, is of an unknown kind, or has unexpected fields.
     pub(super) fn read(line: &str) -> Option<Self> {
         let Kind { kind } = serde_json::from_str(line).ok()?;
         Some(match kind.as_ref() {
@@ -54,8 +54,8 @@ impl Line {
             "compaction_end" => Self::CompactionEnd(read(line)?),
             "extension_ui_request" => Self::Dialog(read(line)?),
             "extension_error" => Self::ExtensionError(read(line)?),
-            // Turns are steps of the model, which its messages mark as well; a turn's end repeats
-            // its message and its results. The rest is about Pi's own screen and files.
+            // Turns are steps of the model, which its messages mark too; a turn's end repeats its message
+            // and results. The other lines are about Pi's own screen and files.
             "turn_start"
             | "turn_end"
             | "queue_update"
@@ -120,8 +120,7 @@ pub(super) struct Response {
     pub(super) data: Option<ResponseData>,
 }
 
-/// Data of the responses to `prompt` and `get_state`; other commands are never sent or answer nothing we
-/// need.
+/// Data of the responses to `prompt` and `get_state`. Other responses have no data that is used.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ResponseData {
@@ -135,7 +134,7 @@ pub(super) struct ResponseData {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AgentEnd {
-    /// In 1.5, which always has it, and sends `agent_settled` when it is done.
+    /// Always set by 1.5, which sends `agent_settled` when it is done.
     pub(super) will_retry: Option<bool>,
 }
 
@@ -163,7 +162,7 @@ pub(super) struct Message {
     #[serde(default)]
     pub(super) is_error: bool,
     pub(super) duration_ms: Option<Number>,
-    /// An extension's message is to be shown.
+    /// Whether an extension's message is to be shown.
     #[serde(default)]
     pub(super) display: bool,
     /// A command that the user ran beside the conversation; `output` belongs to it.
@@ -252,7 +251,7 @@ pub(super) struct Usage {
     output: Number,
     cache_read: Number,
     cache_write: Number,
-    /// The part of the output that was thinking, where the service counts it.
+    /// Output tokens that were thinking, if the service counts them.
     reasoning: Option<Number>,
     /// Cost of each of them, and `total`.
     cost: Value,
@@ -280,7 +279,7 @@ impl Usage {
         Spent { usage: self.tokens(), cost }
     }
 
-    /// Returns `None` where the service has counted nothing.
+    /// Returns the token counts. `None` if the service counted nothing.
     fn tokens(&self) -> Option<transcript::Usage> {
         let input = [self.input, self.cache_read, self.cache_write];
         let input_tokens = input.into_iter().map(Number::whole).fold(0, u64::saturating_add);

@@ -12,7 +12,7 @@ pub(crate) struct Approvals<R> {
     open: Vec<(CallId, R)>,
 }
 
-/// A request to a person: see [`ProgramEffect::Ask`].
+/// The fields of a [`ProgramEffect::Ask`].
 #[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) can_edit: bool,
@@ -28,8 +28,8 @@ impl<R> Default for Approvals<R> {
 }
 
 impl<R> Approvals<R> {
-    /// Asks for a decision. A second request about the same call takes the place of the first, and the decision
-    /// answers the second.
+    /// Asks for a decision. A second request about the same call replaces the first, and the decision answers
+    /// the second.
     pub(crate) fn ask(&mut self, call_id: CallId, request: R, ask: Ask, out: &mut Emitter) {
         if let Some((_, known)) = self.open.iter_mut().find(|(it, _)| *it == call_id) {
             *known = request;

@@ -2,10 +2,10 @@
 
 /// Name of Callboard's tool server in programs.
 pub(crate) const TOOL_SERVER: &str = "callboard";
-/// Environment variable with the server's token: command lines are readable by everybody on the machine.
+/// Environment variable with the server's token. Every user of the machine can read command lines.
 pub(crate) const TOKEN_ENV: &str = "CALLBOARD_TOOLS_TOKEN";
-/// Time limit that programs get for Callboard's tools. Callboard ends its tools itself, and a program's own
-/// limit must never come first.
+/// Time limit in seconds that programs get for Callboard's tools. Callboard ends its tools itself, so a
+/// program's own limit must never be reached first.
 pub(crate) const SECONDS: u64 = 24 * 60 * 60;
 
 /// Strips the server's name from a tool that is one of Callboard's: `agents_list` for
@@ -18,12 +18,12 @@ pub(crate) fn plain_name(tool: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    //! Whose a tool is, by its name.
+    //! Names of Callboard's own tools are recognised, and others stay.
 
     use super::plain_name;
 
     #[test]
-    fn ours_have_one_name_everywhere() {
+    fn own_tools_lose_the_server_prefix() {
         for name in ["agents_list", "callboard__agents_list", "mcp__callboard__agents_list"] {
             assert_eq!(plain_name(name), "agents_list");
         }

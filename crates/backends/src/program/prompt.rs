@@ -1,15 +1,15 @@
-//! The message that begins a run. The program keeps the conversation itself, so it only gets the newest
+//! The message that begins a run. The program keeps the conversation itself, so it gets only the newest
 //! message.
 
 use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-/// Prompt for the model where there is no new message: continue an answer that broke off.
+/// Prompt that continues an answer that broke off, used if there is no new message.
 pub(crate) const NUDGE: &str = "Continue.";
 
-/// Returns the newest message, if a person wrote it. An answer behind the last message broke off: the program
-/// has had that message, and is asked to continue.
+/// Returns the newest message, or a prompt to continue if an answer follows it: the program already has the
+/// message, and its answer broke off.
 pub(crate) fn newest(history: &[Value]) -> Cow<'_, Value> {
     match history.last() {
         Some(message) if message["role"] == "user" => Cow::Borrowed(message),

@@ -1,8 +1,8 @@
-//! A bounded map of recent names: a program may repeat itself, and it may run forever.
+//! A bounded map of recent names, to detect repetitions of a program that may run forever.
 
 use std::collections::{HashMap, VecDeque};
 
-/// Number of names that are remembered. Programs repeat themselves soon, or when they resume something.
+/// Number of names that are remembered. Repetitions come soon, or when a program resumes something.
 const REMEMBERED: usize = 1024;
 
 #[derive(Debug)]
@@ -32,14 +32,14 @@ impl<T> Recent<T> {
         self.known.get(name)
     }
 
-    /// Inserts a name as the newest. The excess is to be taken out, see [`Recent::take_excess`].
+    /// Inserts a name as the newest. Call [`Recent::take_excess`] afterwards.
     pub(crate) fn put(&mut self, name: &str, value: T) -> &mut T {
         self.forget(name);
         self.order.push_back(name.to_owned());
         self.known.entry(name.to_owned()).insert_entry(value).into_mut()
     }
 
-    /// Takes out the oldest entry, if there are too many.
+    /// Removes and returns the oldest entry, if there are too many.
     pub(crate) fn take_excess(&mut self) -> Option<(String, T)> {
         if self.order.len() <= self.most {
             return None;
@@ -61,7 +61,7 @@ impl<T> Recent<T> {
 }
 
 impl Recent {
-    /// Returns false if the name was known.
+    /// Inserts a name and drops the excess. Returns false if the name was known.
     pub(crate) fn insert(&mut self, name: &str) -> bool {
         let is_new = !self.contains(name);
         if is_new {
@@ -77,11 +77,11 @@ mod tests {
     use super::{REMEMBERED, Recent};
 
     #[test]
-    fn it_remembers_what_was_said_last_and_does_not_grow() {
+    fn recent_names_are_remembered_and_bounded() {
         let mut recent = Recent::default();
         for n in 0..REMEMBERED * 3 {
             assert!(recent.insert(&n.to_string()) && !recent.insert(&n.to_string()));
-            // One and the same, again and again.
+            // A name that is forgotten and inserted repeatedly.
             recent.forget("again");
             assert!(recent.insert("again"));
         }

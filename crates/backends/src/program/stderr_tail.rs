@@ -1,6 +1,6 @@
 //! The end of a program's stderr, for error messages.
 //!
-//! Programs log there too, in colours: the last lines count, without escape sequences.
+//! Programs also log to stderr, in colours: only the last lines are kept, without escape sequences.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -13,7 +13,7 @@ const ESCAPE: char = '\u{1b}';
 const BELL: char = '\u{7}';
 
 impl Ending {
-    /// Adds the end of the program's stderr to the error of a failed run.
+    /// Appends the last lines of the program's stderr to the error of a failed run.
     pub fn append_stderr(&mut self, stderr: &str) {
         let words = stderr_tail(stderr);
         if let Some(error) = self.error.as_mut().filter(|_| !words.is_empty()) {
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_left_out_wherever_they_stand() {
+    fn escape_sequences_are_removed() {
         let coloured = "\u{1b}[2m2026\u{1b}[0m \u{1b}[31mERROR\u{1b}[0m \u{1b}]8;;http://a\u{7}link\u{1b}]8;;\u{1b}\\ end";
         assert_eq!(stderr_tail(coloured), "2026 ERROR link end");
         for cut in (0..=coloured.len()).filter(|it| coloured.is_char_boundary(*it)) {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_counts() {
+    fn only_the_last_lines_are_kept() {
         for (stderr, expected) in
             [("", ""), (" \n\n", ""), ("one\n", "one"), ("a\r\nb\rc", "a\nb\nc")]
         {

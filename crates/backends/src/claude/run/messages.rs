@@ -1,4 +1,4 @@
-//! The messages of a run: of the model, of sub-agents, of tools, and in the user's name.
+//! The messages of a run: from the model, sub-agents and tools, and in the user's name.
 
 use serde_json::Value;
 use transcript::Level;
@@ -183,7 +183,7 @@ impl Run {
         }
     }
 
-    /// Handles an echo: one of the program's own commands answers in this way.
+    /// Handles an echo, which may be the output of one of the program's own commands.
     fn handle_echo(&mut self, text: &str, cx: &mut Cx) {
         let output = text.trim().strip_prefix("<local-command-stdout>");
         let output = output.and_then(|it| it.strip_suffix("</local-command-stdout>"));

@@ -90,7 +90,7 @@ fn a_report_shows_what_markdown_can_do() {
 }
 
 #[test]
-fn everything_was_done_already() {
+fn a_resumed_run_uses_finished_calls() {
     let mut history = ask("read notes.txt");
     history.extend([
         json!({"role": "assistant", "tool_calls": [
@@ -112,7 +112,7 @@ fn everything_was_done_already() {
 }
 
 #[test]
-fn what_broke_holds_when_the_run_goes_on() {
+fn break_succeeds_when_the_run_resumes() {
     let mut history = ask("break");
     history.push(json!({"role": "assistant", "content": "All right."}));
     check_answer(

@@ -1,4 +1,4 @@
-//! Laws that hold for every message, every history and every result.
+//! Properties that hold for every message, every history and every result.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ fn every_phrase_is_well_formed_at_every_pace() {
 }
 
 #[test]
-fn an_interrupt_ends_the_run_at_once() {
+fn interrupt_ends_the_run_immediately() {
     for message in MESSAGES {
         for pace in [Pace::Natural, Pace::Instant] {
             for n_inputs in 0.. {

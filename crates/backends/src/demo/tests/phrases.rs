@@ -305,7 +305,7 @@ fn greeting() {
 }
 
 #[test]
-fn a_run_that_broke_off_goes_on() {
+fn a_broken_off_run_resumes() {
     let mut history = ask("time in Paris and Tokyo, then ls and read notes.txt");
     history.extend([
         json!({"role": "assistant", "content": "Let me check.", "tool_calls": [
@@ -374,7 +374,7 @@ fn a_run_that_broke_off_goes_on() {
 }
 
 #[test]
-fn who_is_there() {
+fn listing_agents() {
     check(
         "list the agents",
         expect![[r#"
@@ -466,7 +466,7 @@ fn show(played: &Played) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Text is set apart, so that it can be read.
+/// Formats an event as JSON, and a text on lines of its own.
 fn show_event(event: &Event) -> String {
     match event {
         Event::TextDone { part_id, text, .. } | Event::ThinkingDone { part_id, text, .. } => {

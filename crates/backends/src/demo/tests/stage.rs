@@ -23,7 +23,7 @@ impl Played {
         })
     }
 
-    /// The text of the last part: the answer.
+    /// Returns the text of the last part, which is the answer.
     pub(super) fn answer(&self) -> &str {
         let texts = self.events().filter_map(|it| match it {
             Event::TextDone { text, .. } => Some(text.as_str()),
@@ -37,12 +37,12 @@ pub(super) fn ask(message: &str) -> Vec<Value> {
     vec![json!({"role": "user", "content": message})]
 }
 
-/// A call as it stands in the history.
+/// Returns a call in the form of the history.
 pub(super) fn called(id: &str, name: &str, arguments: &str) -> Value {
     json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
 }
 
-/// Its result there.
+/// Returns a call's result in the form of the history.
 pub(super) fn result(id: &str, content: &str) -> Value {
     json!({"role": "tool", "tool_call_id": id, "content": content})
 }
@@ -51,7 +51,7 @@ pub(super) fn play(history: Vec<Value>, pace: Pace) -> Played {
     play_with(history, pace, canned)
 }
 
-/// Plays with tools that answer as `tool` says, in the order in which they were called.
+/// Plays a run with tools that return the results of `tool`, in the order of the calls.
 pub(super) fn play_with(
     history: Vec<Value>,
     pace: Pace,
@@ -65,7 +65,7 @@ pub(super) fn play_with(
     Played { effects: stage.effects, ending: stage.ending.unwrap() }
 }
 
-/// A run that is under way.
+/// An active run.
 #[derive(Debug)]
 pub(super) struct Stage {
     demo: Demo,
@@ -90,7 +90,7 @@ impl Stage {
         stage
     }
 
-    /// A tool's result if a call is open, else the next wake.
+    /// Returns a tool's result if a call is open, or else the next wake.
     pub(super) fn next_input(&mut self, tool: &impl Fn(&str, &Value) -> ToolOutcome) -> ModelInput {
         if !self.open_calls.is_empty() {
             let (call_id, name, arguments) = self.open_calls.remove(0);
@@ -151,7 +151,7 @@ pub(super) fn failed(message: &str) -> ToolOutcome {
     ToolOutcome { ok: false, result: Value::Null, error }
 }
 
-/// Results of the real tools in a small workspace.
+/// Returns the results that the real tools would have in a small workspace.
 pub(super) fn canned(tool: &str, arguments: &Value) -> ToolOutcome {
     let path = arguments["path"].as_str().unwrap_or(".");
     match (tool, arguments["zone"].as_str(), path) {

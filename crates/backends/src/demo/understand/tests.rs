@@ -1,4 +1,4 @@
-//! One line per message: what the demo agent takes it to ask for.
+//! The wishes of each message, one line per message.
 
 use expect_test::{Expect, expect};
 
@@ -255,7 +255,7 @@ fn nothing() {
 }
 
 #[test]
-fn a_message_without_end_is_cut() {
+fn long_messages_are_cut() {
     let wishes = understand(&"ls; ".repeat(1000));
     assert_eq!(wishes.len(), MAX_WISHES + 1);
     assert_eq!(wishes.last(), Some(&Wish::TooMany));
@@ -279,7 +279,7 @@ fn show(message: &str) -> String {
 }
 
 #[test]
-fn a_topic_can_be_what_was_named_before() {
+fn a_topic_can_refer_to_an_earlier_clause() {
     check(
         &["think about lighthouses, then write a report about them", "write a report about it"],
         expect![[r#"

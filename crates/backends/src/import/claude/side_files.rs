@@ -1,8 +1,8 @@
 //! Side files of a conversation: sub-agents and large results.
 //!
-//! The lines of a sub-agent belong to the call that it works for, which a file beside the sub-agent's names.
-//! In older versions nothing names it, and the sub-agents' lines are among the others: then the call is found
-//! by its task, with which both begin.
+//! The lines of a sub-agent belong to the call that it works for, which a metadata file names. In older
+//! versions there is no such file, and the sub-agents' lines are in the main file: there the call is found by
+//! its task, which is also the sub-agent's first message.
 
 use std::collections::HashMap;
 
@@ -13,13 +13,13 @@ use crate::import::{SideFile, lines, moment, owned, words};
 
 pub(super) struct SideFiles<'a> {
     files: &'a [SideFile],
-    /// Lines of sub-agents that were not read yet, the next one last.
+    /// Unread lines of sub-agents, the next one last.
     lines: Vec<SideLine<'a>>,
     /// Call of each sub-agent's file.
     calls: HashMap<&'a str, String>,
     /// Call that gave each task.
     tasks: HashMap<String, String>,
-    /// Lines of sub-agents among the others, and their calls.
+    /// Lines of sub-agents in the main file, with their calls.
     inside: HashMap<String, String>,
 }
 
@@ -49,7 +49,7 @@ impl<'a> SideFiles<'a> {
         self.tasks.insert(task, call);
     }
 
-    /// Takes the next line of a sub-agent up to that time, with its time and its call.
+    /// Returns the next line of a sub-agent up to that time, with its time and its call.
     pub(super) fn next(&mut self, until: Millis) -> Option<(Millis, String, Value)> {
         while let Some(SideLine { at, file, line }) = self.lines.pop_if(|it| it.at <= until) {
             if let Some(call) = self.call_of_file(file, &line) {
@@ -72,7 +72,7 @@ impl<'a> SideFiles<'a> {
         Some(call)
     }
 
-    /// Returns the call that a line among the others belongs to.
+    /// Returns the call of a sub-agent's line in the main file.
     pub(super) fn call_around(&mut self, line: &Value) -> Option<String> {
         if line["isSidechain"] != true {
             return None;
@@ -84,7 +84,7 @@ impl<'a> SideFiles<'a> {
         Some(call)
     }
 
-    /// A call's result with all of its output. What an MCP server said in fields stands apart.
+    /// Returns a call's result with its whole output. An MCP server's structured content is a separate field.
     pub(super) fn whole_result(&self, line: &Value) -> Value {
         let mut result = line["toolUseResult"].clone();
         let structured = &line["mcpMeta"]["structuredContent"];

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use crate::import::words;
 
-/// Converts an item that has completed: `CommandExecution` is `commandExecution`, and so are the fields.
-/// Returns `None` for one without a kind.
+/// Converts a completed item: `CommandExecution` becomes `commandExecution`, also in names of fields. `None`
+/// for an item without a kind.
 pub(super) fn live_item(item: &Value) -> Option<Value> {
     let kind = first_letter(item["type"].as_str()?, |it| it.to_ascii_lowercase());
     let mut told = in_camel_case(item);
@@ -25,7 +25,7 @@ pub(super) fn live_item(item: &Value) -> Option<Value> {
             }
         }
         "fileChange" => told["changes"] = changes(&item["changes"]),
-        // Their values are not Codex's, and keep their letters.
+        // These values are not Codex's, and stay unchanged.
         "mcpToolCall" | "dynamicToolCall" => {
             for name in ["arguments", "result"] {
                 told[name] = item[name].clone();
@@ -65,7 +65,7 @@ pub(super) fn called_item(call: &Value, cwd: Option<&str>) -> Option<Value> {
         ("function_call", "shell" | "container.exec" | "shell_command") => {
             shell(command_line(&arguments["command"]), &arguments["workdir"])
         }
-        // It continues a command, whose item holds all of it.
+        // This call continues a command, whose item has the whole output.
         ("function_call", "write_stdin") => None,
         ("function_call", _) => {
             let name = match call["namespace"].as_str() {
@@ -79,12 +79,12 @@ pub(super) fn called_item(call: &Value, cwd: Option<&str>) -> Option<Value> {
             let arguments = json!({ "patch": call["input"] });
             Some(json!({ "type": "dynamicToolCall", "tool": name, "arguments": arguments }))
         }
-        // A script that makes calls, which are shown themselves.
+        // A script that makes calls, which have items of their own.
         _ => None,
     }
 }
 
-/// The output of a tool, where no item describes it.
+/// The output of a tool call that has no item.
 pub(super) struct Output {
     text: String,
     exit_code: Option<i64>,
@@ -92,7 +92,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Returns `None` if the call was interrupted, or its tool does not exist.
+    /// Parses an output. `None` if the call was interrupted, or its tool does not exist.
     pub(super) fn read(output: &str) -> Option<Self> {
         if output.ends_with("aborted by user") || output.starts_with("unsupported call") {
             return None;
@@ -138,7 +138,7 @@ fn exit_code(head: &str) -> Option<i64> {
     head.lines().find_map(code)
 }
 
-/// The command as a person would type it, which is how Codex reports it.
+/// Returns the command as a person would type it, which is the form in which Codex reports it.
 fn command_line(command: &Value) -> String {
     match command {
         Value::String(command) => command.clone(),
@@ -185,7 +185,7 @@ pub(super) fn fields(of: &Value, names: &[&str]) -> Value {
     Value::Object(fields.collect())
 }
 
-/// Converts names of fields at all depths, and strings that are names of cases.
+/// Converts the names of fields at all depths, and strings that are names of enum variants.
 pub(super) fn in_camel_case(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {

@@ -1,9 +1,9 @@
-//! A run that a new value takes up goes on as if nothing had happened, its limits included.
+//! A run that a new backend resumes continues as if it had not been interrupted, its limits included.
 
 use super::*;
 
 impl Stage {
-    /// A new value in a new process, with what the log says of this one.
+    /// Returns a stage with a new backend, which resumes this run from its log.
     fn resumed(self) -> Self {
         let run = ResponseId::new("r");
         let start = json!({ "type": "run_start", "agent": "m", "trigger": "user" });
@@ -21,7 +21,7 @@ impl Stage {
         stage
     }
 
-    /// Feeds results to up to that many running calls.
+    /// Feeds results of up to that many running calls.
     fn results(&mut self, n_results: usize) {
         for _ in 0..n_results {
             let Some(call) = self.open.front().cloned() else { return };
@@ -30,8 +30,8 @@ impl Stage {
     }
 }
 
-/// Outcome of a run of several steps with several calls each, with or without a restart after some results of
-/// its last step of calls.
+/// A run of several steps with several calls each, with or without a restart after some results of its last
+/// step of calls.
 #[derive(Debug)]
 struct Script {
     limits: Limits,
@@ -41,14 +41,14 @@ struct Script {
 }
 
 impl Script {
-    fn play(&self, is_taken_up: bool) -> Stage {
+    fn play(&self, is_resumed: bool) -> Stage {
         let mut stage = Stage::start(Settings { limits: self.limits, ..settings() });
         for step in 0..self.steps {
             stage.step_with_calls(self.calls);
             stage.now = stage.now.plus(2000);
             if step + 1 == self.steps && stage.ending.is_none() {
                 stage.results(self.results);
-                if is_taken_up && !stage.open.is_empty() {
+                if is_resumed && !stage.open.is_empty() {
                     stage = stage.resumed();
                 }
             }
@@ -66,7 +66,7 @@ impl Script {
 }
 
 #[test]
-fn a_run_that_is_taken_up_goes_on_as_it_would_have() {
+fn a_resumed_run_continues_as_if_uninterrupted() {
     let none = Limits::default();
     let mut limits = vec![none];
     for n in 0..8 {
@@ -83,10 +83,10 @@ fn a_run_that_is_taken_up_goes_on_as_it_would_have() {
         for (steps, calls) in [(1, 1), (1, 3), (2, 2), (3, 3)] {
             for results in 0..calls as usize {
                 let script = Script { limits, steps, calls, results };
-                let (whole, taken_up) = (script.play(false), script.play(true));
+                let (whole, resumed) = (script.play(false), script.play(true));
                 let context = format!("{limits:?}, step {steps}, {results} of {calls} results");
-                assert_eq!(taken_up.events, whole.events, "{context}");
-                assert_eq!(taken_up.ending, whole.ending, "{context}");
+                assert_eq!(resumed.events, whole.events, "{context}");
+                assert_eq!(resumed.ending, whole.ending, "{context}");
                 n_stopped += usize::from(whole.decisions().last().unwrap().contains("_limit"));
             }
         }
@@ -95,7 +95,7 @@ fn a_run_that_is_taken_up_goes_on_as_it_would_have() {
 }
 
 #[test]
-fn open_calls_are_handed_over_again_and_a_few_at_a_time() {
+fn a_resumed_run_repeats_open_calls_within_the_limit() {
     let mut stage = Stage::start(settings());
     stage.step_with_calls(4);
     stage.result("r.1");
@@ -104,11 +104,11 @@ fn open_calls_are_handed_over_again_and_a_few_at_a_time() {
     stage.result("r.2");
     assert_eq!(stage.asked[2..], ["run r.4 time {}"]);
     stage.results(2);
-    assert_eq!(stage.asked[3..], ["read"], "the conversation is read anew");
+    assert_eq!(stage.asked[3..], ["read"], "the conversation is read again");
 }
 
 #[test]
-fn a_time_limit_counts_on_while_nobody_is_there() {
+fn time_limit_includes_downtime() {
     let limits = Limits { seconds: Some(60), ..Limits::default() };
     let mut stage = Stage::start(Settings { limits, ..settings() });
     stage.step_with_calls(1);
@@ -125,7 +125,7 @@ fn a_time_limit_counts_on_while_nobody_is_there() {
 }
 
 #[test]
-fn an_answer_that_was_cut_off_still_ends_after_its_calls() {
+fn a_cut_off_answer_still_ends_after_its_calls() {
     let mut stage = Stage::start(settings());
     stage.head(200, &[]);
     stage.call(0);

@@ -1,4 +1,4 @@
-//! Messages for the run that is under way: when the model gets them, and when they come back.
+//! Messages for the active run: when the model gets them, and when they are given back.
 
 use serde_json::json;
 use transcript::{Event, MessageId};
@@ -30,7 +30,7 @@ fn a_message_goes_into_the_next_step_after_the_results() {
 }
 
 #[test]
-fn a_message_that_no_step_follows_waits_for_the_next_run() {
+fn a_message_without_a_next_step_is_given_back() {
     let answered = |stage: &mut Stage| {
         stage.head(200, &[]);
         stage.say(json!({ "content": "Done." }));
