@@ -107,7 +107,7 @@ impl Tool {
 
 fn aborted(name: &str, error: &tokio::task::JoinError) -> ErrorInfo {
     if error.is_panic() {
-        ErrorInfo::new(ErrorCode::ToolFailed, format!("The tool '{name}' broke down."))
+        ErrorInfo::new(ErrorCode::ToolFailed, format!("The tool '{name}' failed internally."))
     } else {
         ErrorInfo::new(ErrorCode::ToolInterrupted, "The server is stopping.")
     }

@@ -13,8 +13,8 @@ use crate::{Peer, ToolContext, ToolSettings, outcome};
 
 pub(super) const TOOL: Tool = Tool {
     name: "agents_list",
-    description: "Lists the agents of this server: what each is called and what it is for, whether it \
-                  is ready, busy in another conversation or unavailable, and which of them you are.",
+    description: "Lists the agents of this server: the id and purpose of each, whether it is ready, \
+                  busy in another conversation or unavailable, and which of them you are.",
     parameters,
     may_repeat: false,
     work: Work::Waiting(run),

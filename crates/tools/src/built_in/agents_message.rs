@@ -14,10 +14,10 @@ use crate::{PeerMessage, PeerReply, SessionChoice, ToolContext, ToolSettings, ou
 
 pub(super) const TOOL: Tool = Tool {
     name: "agents_message",
-    description: "Sends a message to another agent, which answers in a session of its own. It knows \
-                  nothing of your conversation, so say all that it needs. See agents_list for who is \
-                  there. In the mode 'sync' the result is its answer; in the mode 'async' you go on \
-                  at once, and the answer comes to you later as a message.",
+    description: "Sends a message to another agent, which answers in a session of its own. It does \
+                  not know your conversation, so include everything it needs. Use agents_list to \
+                  find agents. In the mode 'sync' the result is its answer; in the mode 'async' you \
+                  continue immediately, and the answer arrives later as a message.",
     parameters,
     may_repeat: false,
     work: Work::WaitingForOthers(run),
@@ -41,24 +41,24 @@ fn parameters() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "agent": {"type": "string", "description": "What it is called."},
+            "agent": {"type": "string", "description": "The agent's id."},
             "text": {"type": "string", "minLength": 1},
             "session": {
                 "type": "string",
-                "description": "Which of its sessions: 'new', 'latest', 'latest-or-new', or an id. \
-                                To continue an earlier exchange, give the session of its result. If \
-                                left out, a new session, unless configured otherwise.",
+                "description": "The agent's session: 'new', 'latest', 'latest-or-new', or an id. To \
+                                continue an earlier exchange, give the session of its result. \
+                                Default: a new session, unless configured otherwise.",
             },
             "mode": {
                 "type": "string",
                 "enum": ["sync", "async"],
-                "description": "'sync' if left out.",
+                "description": "Default: 'sync'.",
             },
             "timeoutSeconds": {
                 "type": "integer",
                 "minimum": 1,
                 "maximum": MAX_SECONDS,
-                "description": "How long to wait for the answer, in the mode 'sync'.",
+                "description": "Time limit for the answer, in the mode 'sync'.",
             },
         },
         "required": ["agent", "text"],
@@ -78,11 +78,13 @@ async fn send(arguments: &Arguments, context: &ToolContext) -> Result<Value, Err
     let Message { agent, text, session, mode, timeout_seconds } = arguments.parse()?;
     let parse = |word: &str| {
         let choice = SessionChoice::parse(word);
-        choice.ok_or_else(|| arguments.invalid("'session' is neither one of the words nor an id"))
+        choice.ok_or_else(|| {
+            arguments.invalid("'session' must be 'new', 'latest', 'latest-or-new' or an id")
+        })
     };
     let choice = session.as_deref().map(parse).transpose()?;
     if mode == ExchangeMode::Async && timeout_seconds.is_some() {
-        return Err(arguments.invalid("'timeoutSeconds' is for the mode 'sync'"));
+        return Err(arguments.invalid("'timeoutSeconds' applies only to the mode 'sync'"));
     }
     let message = PeerMessage {
         session: context.session_id.clone(),

@@ -13,8 +13,8 @@ use crate::{ToolContext, ToolSettings, outcome};
 
 pub(super) const TOOL: Tool = Tool {
     name: "callboard_note",
-    description: "Puts a short note into the conversation, for the people who read it. It stays \
-                  visible when your calls are folded away.",
+    description: "Adds a short note to the conversation, for the people who read it. It stays visible \
+                  when your calls are collapsed.",
     parameters,
     may_repeat: false,
     work: Work::Waiting(run),
@@ -37,7 +37,7 @@ fn parameters() -> Value {
             "level": {
                 "type": "string",
                 "enum": ["info", "error"],
-                "description": "'error' for what has gone wrong. 'info' if left out.",
+                "description": "'error' for a problem. Default: 'info'.",
             },
         },
         "required": ["text"],

@@ -11,9 +11,8 @@ use crate::{ToolContext, tool_error};
 
 pub(super) const TOOL: Tool = Tool {
     name: "edit_file",
-    description: "Replaces a piece of a text file in the workspace. The piece must stand in the file \
-                  exactly as given, blanks and line breaks too, and only once unless replace_all is \
-                  true.",
+    description: "Replaces text in a file of the workspace. The text must match exactly, including \
+                  blanks and line breaks, and must occur only once unless replace_all is true.",
     parameters,
     may_repeat: false,
     work: Work::InWorkspace(run),
@@ -32,9 +31,9 @@ fn parameters() -> Value {
         "type": "object",
         "properties": {
             "path": {"type": "string", "description": "The file, relative to the workspace."},
-            "old_string": {"type": "string", "minLength": 1, "description": "What is to go, exactly as it stands in the file."},
-            "new_string": {"type": "string", "description": "What is to stand there instead."},
-            "replace_all": {"type": "boolean", "description": "Replace it wherever it stands."},
+            "old_string": {"type": "string", "minLength": 1, "description": "The text to replace, exactly as it is in the file."},
+            "new_string": {"type": "string", "description": "The replacement text."},
+            "replace_all": {"type": "boolean", "description": "Replace every occurrence."},
         },
         "required": ["path", "old_string", "new_string"],
         "additionalProperties": false,

@@ -22,8 +22,8 @@ use crate::{ToolContext, ToolSettings, Web, interrupted, outcome, tool_error};
 
 pub(super) const TOOL: Tool = Tool {
     name: "http_get",
-    description: "Reads a text, such as a web page, from an http or https address on the internet, \
-                  up to 1 MiB.",
+    description: "Reads a text, such as a web page, from an http or https URL on the internet, up to \
+                  1 MiB.",
     parameters,
     may_repeat: true,
     work: Work::Waiting(run),
@@ -42,7 +42,7 @@ fn parameters() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "url": {"type": "string", "description": "The address, with http:// or https://."},
+            "url": {"type": "string", "description": "The URL, with http:// or https://."},
         },
         "required": ["url"],
         "additionalProperties": false,
@@ -96,7 +96,7 @@ async fn checked_address(url: &Url, web: &Web) -> Result<SocketAddr, ErrorInfo> 
         return Err(tool_error(format!("'{url}' is not an http or https address.")));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(tool_error("An address with a name or password in it is not used."));
+        return Err(tool_error("URLs with a user name or password are not allowed."));
     }
     let port = url.port_or_known_default().unwrap_or(80);
     let addresses: Vec<IpAddr> = match url.host() {
@@ -124,7 +124,7 @@ fn next_hop(url: &Url, response: &Response) -> Result<Option<Url>, ErrorInfo> {
     }
     let Some(location) = response.headers().get(LOCATION) else { return Ok(None) };
     let next = location.to_str().ok().and_then(|it| url.join(it).ok());
-    let next = next.ok_or_else(|| tool_error(format!("'{url}' redirects to nowhere.")))?;
+    let next = next.ok_or_else(|| tool_error(format!("'{url}' redirects without a target.")))?;
     if stays_with_host(url, &next) {
         return Ok(Some(next));
     }

@@ -28,7 +28,7 @@ fn parameters() -> Value {
         "properties": {
             "path": {
                 "type": "string",
-                "description": "The folder, relative to the workspace. The workspace itself if left out.",
+                "description": "The folder, relative to the workspace. Default: the workspace itself.",
             },
         },
         "additionalProperties": false,

@@ -10,7 +10,7 @@ use crate::{ToolContext, tool_error};
 
 pub(super) const TOOL: Tool = Tool {
     name: "read_file",
-    description: "Reads a text file in the workspace, up to 1 MiB, or only some of its lines.",
+    description: "Reads a text file in the workspace, up to 1 MiB, or a range of its lines.",
     parameters,
     may_repeat: false,
     work: Work::InWorkspace(run),
@@ -44,7 +44,9 @@ fn run(
     let ReadFile { from_line, to_line } = arguments.parse()?;
     let (from, to) = (from_line.unwrap_or(1), to_line.unwrap_or(usize::MAX));
     if from == 0 || to < from {
-        return Err(arguments.invalid("lines count from 1, and from_line is not after to_line"));
+        return Err(
+            arguments.invalid("lines count from 1, and from_line must not be after to_line")
+        );
     }
     let text = workspace.text(path).map_err(|why| explain(workspace, path, &why))?;
     let lines = text.lines().count();

@@ -23,9 +23,9 @@ use lines::{Case, Lines};
 
 pub(super) const TOOL: Tool = Tool {
     name: "search_files",
-    description: "Finds the lines in the workspace's text files that fit a regular expression. What \
-                  .gitignore names is left out, and so are hidden folders, target and node_modules, \
-                  unless path leads there.",
+    description: "Finds the lines in the workspace's text files that match a regular expression. \
+                  Skips files that .gitignore excludes, hidden folders, target and node_modules, \
+                  unless path is in one of them.",
     parameters,
     may_repeat: false,
     work: Work::InWorkspace(run),
@@ -52,22 +52,22 @@ struct SearchFiles {
 }
 
 fn parameters() -> Value {
-    let globs = |what: &str| {
+    let globs = |purpose: &str| {
         let description = format!(
-            "{what}, as in .gitignore: \"*.rs\" in any folder, \"src/**\" from the workspace on."
+            "{purpose}, as in .gitignore: \"*.rs\" in any folder, \"src/**\" relative to the workspace."
         );
         json!({"type": "array", "items": {"type": "string", "minLength": 1}, "description": description})
     };
     json!({
         "type": "object",
         "properties": {
-            "query": {"type": "string", "minLength": 1, "description": "A regular expression, matched within a line. Put a backslash before ( [ { . * + ? | ^ $ \\ where they stand for themselves."},
-            "path": {"type": "string", "description": "The file or folder to search. The whole workspace if left out."},
-            "include": globs("Only these files"),
-            "exclude": globs("None of these files"),
-            "case": {"type": "string", "enum": ["smart", "sensitive", "insensitive"], "description": "smart, the default: capital letters matter if the query has any."},
-            "context": {"type": "integer", "minimum": 0, "maximum": MAX_CONTEXT, "description": "How many lines before and after each match to give too."},
-            "max_results": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS, "description": "How many matches to give, 200 if left out."},
+            "query": {"type": "string", "minLength": 1, "description": "A regular expression, matched within a line. Put a backslash before ( [ { . * + ? | ^ $ \\ to match them literally."},
+            "path": {"type": "string", "description": "The file or folder to search. Default: the whole workspace."},
+            "include": globs("Search only these files"),
+            "exclude": globs("Skip these files"),
+            "case": {"type": "string", "enum": ["smart", "sensitive", "insensitive"], "description": "Default: smart, which is case-sensitive only if the query has a capital letter."},
+            "context": {"type": "integer", "minimum": 0, "maximum": MAX_CONTEXT, "description": "Number of lines before and after each match to return."},
+            "max_results": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS, "description": "Maximum number of matches to return. Default: 200."},
         },
         "required": ["query"],
         "additionalProperties": false,

@@ -23,8 +23,8 @@ use crate::{ToolContext, ToolSettings, failed, interrupted, tool_error};
 
 pub(super) const TOOL: Tool = Tool {
     name: "shell",
-    description: "Runs a command with sh in the workspace folder and gives what it prints and its \
-                  exit code. Nobody can type anything in. What it starts in the background ends \
+    description: "Runs a command with sh in the workspace folder and returns its output and exit \
+                  code. Its standard input is empty. Background processes that it starts are ended \
                   with it.",
     parameters,
     may_repeat: false,
@@ -44,7 +44,7 @@ fn parameters() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "command": {"type": "string", "minLength": 1, "description": "The command, as sh takes it."},
+            "command": {"type": "string", "minLength": 1, "description": "The command line for sh."},
         },
         "required": ["command"],
         "additionalProperties": false,
@@ -111,7 +111,7 @@ async fn follow(mut child: Child, context: ToolContext) -> ToolOutcome {
     }
     match status {
         _ if printed.is_too_much() => failed(tool_error(format!(
-            "The command printed more than {} MiB and was stopped. Print less, or into a file.",
+            "The command printed more than {} MiB and was stopped. Print less, or redirect the output to a file.",
             MAX_OUTPUT >> 20
         ))),
         Some(status) => ended(status),
@@ -141,7 +141,7 @@ fn ended(status: ExitStatus) -> ToolOutcome {
         (Some(0), _) => None,
         (Some(code), _) => Some(format!("The command ended with exit code {code}.")),
         (None, Some(signal)) => Some(format!("The command was ended by signal {signal}.")),
-        (None, None) => Some("The command ended badly.".to_owned()),
+        (None, None) => Some("The command ended abnormally.".to_owned()),
     };
     ToolOutcome {
         ok: why.is_none(),

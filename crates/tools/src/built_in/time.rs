@@ -12,7 +12,7 @@ use crate::{ToolContext, tool_error};
 
 pub(super) const TOOL: Tool = Tool {
     name: "time",
-    description: "Tells the current date and time, in UTC or in the given time zone.",
+    description: "Returns the current date and time, in UTC or in the given time zone.",
     parameters,
     may_repeat: false,
     work: Work::Blocking(run),
@@ -28,7 +28,7 @@ fn parameters() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "zone": {"type": "string", "description": "IANA name, such as 'Europe/Paris'. UTC if left out."},
+            "zone": {"type": "string", "description": "IANA name, such as 'Europe/Paris'. Default: UTC."},
         },
         "additionalProperties": false,
     })
@@ -43,7 +43,7 @@ fn run(arguments: &Arguments, context: &ToolContext) -> Result<Value, ErrorInfo>
         ))
     })?;
     let now = Timestamp::from_millisecond(context.now.0)
-        .map_err(|_| tool_error("The server's clock shows no time that could be written."))?
+        .map_err(|_| tool_error("The server's clock is out of range."))?
         .to_zoned(time_zone);
     Ok(json!({
         // The name as the database spells it.

@@ -10,8 +10,8 @@ use crate::workspace::{FilePath, Workspace, display};
 
 pub(super) const TOOL: Tool = Tool {
     name: "write_file",
-    description: "Writes a text file in the workspace. What was in it is replaced; folders that are \
-                  missing are made. To change a part of a file use edit_file.",
+    description: "Creates or replaces a text file in the workspace, including missing folders. Use \
+                  edit_file to change part of a file.",
     parameters,
     may_repeat: false,
     work: Work::InWorkspace(run),
@@ -27,7 +27,7 @@ fn parameters() -> Value {
         "type": "object",
         "properties": {
             "path": {"type": "string", "description": "The file, relative to the workspace."},
-            "text": {"type": "string", "description": "All that the file is to hold."},
+            "text": {"type": "string", "description": "The complete content of the file."},
         },
         "required": ["path", "text"],
         "additionalProperties": false,
