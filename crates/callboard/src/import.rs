@@ -15,7 +15,8 @@ use crate::cli::ImportArgs;
 use crate::config::{Config, Environment};
 use crate::serve::{Place, ServerFile};
 use runtime::import::{
-    Conversation, ImportFormat, Kind, NewTurns, Plan, Whole, Wishes, from_document, from_log, plan,
+    Conversation, ImportFormat, Kind, NewTurns, Overrides, Plan, Whole, from_document, from_log,
+    plan,
 };
 
 /// Number of characters of the first message that identify a conversation in the list.
@@ -152,9 +153,9 @@ async fn into_folder(
     Ok(match plan(store, &config.agents, conversation, None).await? {
         None => bail!("it does not say which conversation it is"),
         Some(Plan::Nothing { session }) => format!("{session}: nothing new"),
-        Some(Plan::GoesOnHere { session }) => format!("{session}: goes on here, nothing added"),
+        Some(Plan::ContinuedHere { session }) => format!("{session}: goes on here, nothing added"),
         Some(Plan::Add(new)) => {
-            let new = new.with_pictures_kept(store).await?;
+            let new = new.with_stored_pictures(store).await?;
             let NewTurns { session, turns, addition: Addition { head, records } } = new;
             match head {
                 Seq(0) => store.import(&session, records).await?,
@@ -193,11 +194,11 @@ async fn import_named(
             return post(server, &query, text).await;
         }
     };
-    let wishes = Wishes { agent: agent.map(str::to_owned), ..Wishes::default() };
+    let overrides = Overrides { agent: agent.map(str::to_owned), ..Overrides::default() };
     let whole = match format.kind(&text) {
-        Some(Kind::Log) => from_log(&config.agents, &text, wishes)?,
+        Some(Kind::Log) => from_log(&config.agents, &text, overrides)?,
         Some(Kind::Document(format)) => {
-            from_document(store, &config.agents, format, &text, wishes).await?
+            from_document(store, &config.agents, format, &text, overrides).await?
         }
         Some(Kind::Program(_)) | None => bail!("it is no {}", format.word()),
     };

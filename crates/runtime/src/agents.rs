@@ -37,7 +37,7 @@ pub struct Agent {
     /// Purpose, as written by its owner.
     pub purpose: Option<String>,
     pub kind: AgentKind,
-    /// Folder that its tools may access, unless a session names another.
+    /// Folder that the agent's tools may access, unless a session names another.
     pub workspace: PathBuf,
     pub may_message: MessagePolicy,
 }
@@ -63,7 +63,7 @@ pub enum AgentKind {
     Program(Arc<ProgramAgent>),
 }
 
-/// An agent that is ready to work.
+/// An agent that is launched in a session.
 pub enum LaunchedAgent {
     /// A model agent, for one run.
     Model(Box<dyn ModelBackend>),
@@ -133,10 +133,10 @@ pub struct AgentInfo {
     workspace: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    /// Reason why it cannot work, and how to fix that.
+    /// Reason why the agent cannot work, and how to fix that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// Features that it lacks as it is installed here.
+    /// Features that the installed program lacks.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<&'static str>,
 }
@@ -146,7 +146,7 @@ impl Agents {
         self.find(id).is_some()
     }
 
-    /// Returns the agent of a new session for which nobody chooses one: the first that can work.
+    /// Returns the default agent of new sessions: the first that can work.
     pub fn default_id(&self) -> Option<&str> {
         let works = self.agents.iter().find(|agent| agent.problem().is_none());
         works.or(self.agents.first()).map(|agent| agent.id.as_str())
@@ -176,7 +176,7 @@ impl Agents {
         ready.map(|it| it.id.as_str()).collect()
     }
 
-    /// Determines what the installed programs can do. It runs each of them, so it is done before a
+    /// Detects the features of the installed programs. Runs each of them, so it is called before a
     /// page needs the result.
     pub async fn examine(&self) {
         join_all(self.agents.iter().map(Agent::examine)).await;
@@ -187,7 +187,7 @@ impl Agents {
         self.able(id).map(drop)
     }
 
-    /// Returns an agent that is ready to work, or the reason why it cannot.
+    /// Prepares an agent for a run, or returns the reason why it cannot work.
     pub async fn launch(&self, id: &str, launch: &Launch) -> Result<LaunchedAgent, ErrorInfo> {
         let agent = self.able(id)?;
         agent.examine().await;
@@ -304,7 +304,7 @@ impl Agents {
 }
 
 impl Agent {
-    /// Returns the reason why it cannot work, and how to fix that.
+    /// Returns the reason why the agent cannot work, and how to fix that.
     pub fn problem(&self) -> Option<String> {
         match &self.kind {
             AgentKind::Demo { .. } => None,
@@ -317,7 +317,7 @@ impl Agent {
         }
     }
 
-    /// Returns whether it accepts messages during a run.
+    /// Returns whether the agent accepts messages during a run.
     fn can_be_steered(&self) -> bool {
         match &self.kind {
             AgentKind::Demo { .. } => false,
@@ -340,7 +340,7 @@ impl Agent {
         }
     }
 
-    /// Returns the features that it lacks as it is installed here, as far as that is known.
+    /// Returns the features that the installed program lacks, as far as they are known.
     pub fn limits(&self) -> Option<&'static str> {
         match &self.kind {
             AgentKind::Program(agent) => agent.limits(),
@@ -348,7 +348,7 @@ impl Agent {
         }
     }
 
-    /// Returns whether the agent is not configured, so that its absence is no mistake.
+    /// Returns whether the agent is a known program that is not configured, so that it may be missing.
     pub fn is_optional(&self) -> bool {
         matches!(&self.kind, AgentKind::Program(agent) if agent.is_optional)
     }

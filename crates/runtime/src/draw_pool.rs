@@ -1,8 +1,8 @@
 //! Renders pages, messages, exports and bodies on blocking threads.
 //!
 //! The threads that serve requests do no CPU-heavy work. The number of concurrent draws is bounded,
-//! and so is their memory. A request whose client disconnects while it waits is never drawn. One
-//! that is being drawn keeps its permit to the end, so that repeated requests cannot accumulate.
+//! and so is their memory. A request whose client disconnects before its draw begins is not drawn. A
+//! draw that has begun keeps its permit to the end, so that repeated requests cannot accumulate.
 
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -26,14 +26,14 @@ impl Default for DrawPool {
 }
 
 impl DrawPool {
-    /// Waits for a permit. Callers acquire it before they read data, so that only a few hold data.
+    /// Waits for a permit. Callers acquire it before they read data, so that few callers hold data in memory.
     pub async fn permit(&self) -> DrawPermit {
-        // The semaphore is never closed; without a permit it would be slower, not wrong.
+        // The semaphore is never closed. If it were, drawing without a permit would still be correct.
         DrawPermit(Arc::clone(&self.permits).acquire_owned().await.ok().map(Arc::new))
     }
 }
 
-/// Permission to read and draw something large.
+/// Permit to read and draw something large.
 pub struct DrawPermit(Option<Arc<OwnedSemaphorePermit>>);
 
 impl DrawPermit {
@@ -72,7 +72,7 @@ mod tests {
         let pool = DrawPool { permits: Arc::new(Semaphore::new(2)) };
         let begun = Arc::new(AtomicUsize::new(0));
         let (begin, has_begun) = mpsc::channel();
-        let (go_on, held) = mpsc::channel::<()>();
+        let (resume, held) = mpsc::channel::<()>();
         let held = Arc::new(std::sync::Mutex::new(held));
         let draw = || {
             let (pool, begun) = (pool.clone(), Arc::clone(&begun));
@@ -96,11 +96,11 @@ mod tests {
         for task in abandoned.iter().chain(&waiting[..5]) {
             task.abort();
         }
-        assert_eq!(pool.permits.available_permits(), 0, "those that have begun keep their permits");
-        (0..3).for_each(|_| go_on.send(()).unwrap());
+        assert_eq!(pool.permits.available_permits(), 0, "draws that have begun keep their permits");
+        (0..3).for_each(|_| resume.send(()).unwrap());
         for task in waiting.into_iter().skip(5) {
             task.await.unwrap();
         }
-        assert_eq!(begun.load(Ordering::SeqCst), 3, "five were given up before they began");
+        assert_eq!(begun.load(Ordering::SeqCst), 3, "five draws were abandoned before they began");
     }
 }

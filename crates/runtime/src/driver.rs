@@ -1,8 +1,8 @@
-//! The driver of one session's machine: gives it what happens, and carries out its effects.
+//! The driver of one session's state machine: feeds it inputs and carries out its effects.
 //!
-//! All decisions are in the crate `session`. The driver owns what cannot be pure: the agent's process or HTTP
-//! request, running tools, and the callers that wait for replies. Everything that the machine knows is in the
-//! log, so when a write fails the driver drops it and opens the session again, as after a crash.
+//! All decisions are in the crate `session`. The driver owns the impure parts: the agent's process or HTTP
+//! request, running tools, and the callers that wait for replies. The machine's state can be rebuilt from the
+//! log, so when a write fails the driver drops the machine and opens the session again, as after a crash.
 
 mod callers;
 mod effects;
@@ -31,7 +31,7 @@ use self::callers::Callers;
 pub(crate) use self::callers::{Envelope, new_reply_id};
 use self::launching::RunningProgram;
 use self::prepared_calls::PreparedCalls;
-use self::process::Leaving;
+use self::process::Shutdown;
 pub use self::process::end_survivors;
 pub(crate) use self::request::HttpClient;
 use self::request::RunningRequest;
@@ -39,12 +39,12 @@ use self::running_tools::RunningTools;
 use crate::clock;
 use crate::sessions::{Services, Sessions};
 
-/// How long an idle session stays in memory.
-const IDLE: Duration = Duration::from_secs(60);
+/// Time that an idle session stays in memory.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Pause before another attempt to open a session whose log could not be written.
-const REOPEN: Duration = Duration::from_secs(1);
-/// Most inputs in one commit.
-const ROUND: usize = 256;
+const REOPEN_DELAY: Duration = Duration::from_secs(1);
+/// Maximum number of inputs in one commit.
+const MAX_INPUTS: usize = 256;
 
 /// Drives a session until it has been idle for a while, is deleted, or the server stops.
 pub(crate) async fn run(id: SessionId, sessions: Sessions, mut inbox: mpsc::Receiver<Envelope>) {
@@ -76,7 +76,7 @@ pub(crate) async fn run(id: SessionId, sessions: Sessions, mut inbox: mpsc::Rece
                 Some(envelope) => first = Some(envelope),
                 None => return,
             },
-            () = tokio::time::sleep(REOPEN) => (),
+            () = tokio::time::sleep(REOPEN_DELAY) => (),
         }
     }
 }
@@ -113,11 +113,11 @@ struct Driver {
     request: Option<RunningRequest>,
     tools: RunningTools,
     prepared: PreparedCalls,
-    /// A history that is read once MCP servers are ready.
+    /// A history that is read when the MCP servers are ready.
     preparing: Option<Preparing>,
-    /// Programs and commands that were told to end: nothing is appended before they are gone.
-    ending: Vec<Leaving>,
-    /// Tools that were told to stop: nothing is replied or started before they have ended.
+    /// Programs and commands that are shutting down. Nothing is appended before they have ended.
+    ending: Vec<Shutdown>,
+    /// Tools that are stopping. No reply is sent and nothing is started before they have ended.
     stopped_tools: Vec<JoinHandle<()>>,
 }
 
@@ -142,14 +142,14 @@ impl Driver {
         let queue = services.store.queue(id).await.map_err(failed)?;
         let mut open_run = None;
         if let Some(run) = &summary.open_run {
-            // A run that this process began was counted when it began.
+            // A run of this process was counted when it started.
             if *ending == Ending::Restarted {
                 services.metrics.found_open_run();
             }
             let stored = services.store.records_of_run(id, run).await.map_err(failed)?;
             let records: Vec<Record> = stored.iter().map(store::Stored::record).collect();
             let agent = &summary.agent;
-            // A program has lost its place in its own work.
+            // A program cannot continue in the middle of a run.
             let can_continue =
                 services.agents.check(agent).is_ok() && !services.agents.is_program(agent);
             open_run = Some(OpenRun { id: run.clone(), records, can_continue });
@@ -216,14 +216,14 @@ impl Driver {
             match settled {
                 Err(stop) => return stop,
                 Ok(_) if self.session.is_closed() => return Stop::Done,
-                // Without a commit to wait for, a flood would keep this thread to itself.
+                // Without a commit to await, a flood of inputs would monopolize this thread.
                 Ok(false) => tokio::task::yield_now().await,
                 Ok(true) => (),
             }
         }
     }
 
-    /// Waits for the next thing that happens, and takes what has piled up with it.
+    /// Waits for the next command or input, and handles the inputs that are already available with it.
     async fn take_next(&mut self, inbox: &mut mpsc::Receiver<Envelope>) -> Result<(), Stop> {
         let is_idle = self.session.is_idle();
         let deadline = self.session.deadline().map(instant);
@@ -236,8 +236,8 @@ impl Driver {
                 deadline, &mut self.program, &mut self.request, &mut self.tools, &mut self.callers,
             ) => {
                 self.take(input).await?;
-                // Only what will be taken is asked for: there is no way to give it back.
-                for _ in 1..ROUND {
+                // Fetch an input only if it will be handled: it cannot be put back.
+                for _ in 1..MAX_INPUTS {
                     let Some(input) = self.try_next_input() else { break };
                     self.take(input).await?;
                 }
@@ -247,7 +247,7 @@ impl Driver {
                 Some(Preparing { request, .. }) => self.read_prepared(request).await,
                 None => Ok(()),
             },
-            () = tokio::time::sleep(IDLE), if is_idle => {
+            () = tokio::time::sleep(IDLE_TIMEOUT), if is_idle => {
                 if self.sessions.release(&self.id, inbox) { Err(Stop::Done) } else { Ok(()) }
             }
         }
@@ -258,14 +258,14 @@ impl Driver {
         self.take(Input::Command(command)).await
     }
 
-    /// Gives the machine one input and carries out what follows immediately.
+    /// Feeds the machine one input and carries out its immediate effects.
     async fn take(&mut self, input: Input) -> Result<(), Stop> {
         let effects = self.session.on(clock::now(), input);
         self.carry_out_all(effects).await.map(drop)
     }
 
-    /// Commits what happened and carries out what waited for that, until nothing is left to do. Returns whether
-    /// there was anything.
+    /// Commits the machine's records and carries out the effects that wait for the commit, until none are
+    /// left. Returns whether there were any effects.
     async fn settle(&mut self) -> Result<bool, Stop> {
         let mut has_effects = false;
         loop {
@@ -289,7 +289,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Returns what has happened already, if anything has.
+    /// Returns an input that is already available.
     fn try_next_input(&mut self) -> Option<Input> {
         if let Some(input) = self.tools.try_next() {
             return Some(input);
@@ -307,11 +307,11 @@ impl Driver {
         Some(Input::Agent(session::AgentInput::Response(part)))
     }
 
-    /// Waits until nothing is left of the programs that were told to end.
+    /// Waits until the programs and commands that are shutting down have ended.
     async fn await_ending(&mut self) {
-        for program in std::mem::take(&mut self.ending) {
-            let lines = program.await.unwrap_or_default();
-            // Nothing follows immediately from late lines.
+        for shutdown in std::mem::take(&mut self.ending) {
+            let lines = shutdown.await.unwrap_or_default();
+            // Late lines have no immediate effects.
             let _ = self.session.on(clock::now(), Input::LateLines(lines));
         }
     }
@@ -323,8 +323,8 @@ impl Driver {
     }
 }
 
-/// Waits for the next input that is not a command. The deadline and callers that give up come first: they must be
-/// noticed in a flood of output too.
+/// Waits for the next input that is not a command. The deadline and disconnected callers come first, so that
+/// a flood of output cannot delay them.
 async fn next_input(
     deadline: Option<Instant>,
     program: &mut Option<RunningProgram>,
@@ -376,7 +376,7 @@ async fn ready(preparing: &mut Option<Preparing>) {
 }
 
 fn storage_failed(why: &str) -> Ending {
-    let message = format!("The log could not be written: {why}. Make room, then continue.");
+    let message = format!("The log could not be written: {why}. Free disk space, then continue.");
     Ending::failed(ErrorInfo::new(ErrorCode::Storage, message))
 }
 

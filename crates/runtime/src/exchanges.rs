@@ -1,10 +1,10 @@
 //! Exchanges: a message of an agent to another session, and the answer to it.
 //!
-//! Everything is in the two logs. The asker's log has the question, its changes of state and one end.
-//! The log of the asked session has the message, with the exchange's id as its client id, and the run
-//! that answers it, whose id is derived from the exchange's. So the state of an exchange is read from
-//! the log of the asked session, also after restarts of the server. In memory is only which exchanges
-//! are followed at this moment.
+//! An exchange is stored in the logs of both sessions. The asker's log has the message, its changes of
+//! state and one end. The asked session's log has the message, with the exchange's id as its client
+//! id, and the run that answers it, whose id is derived from the exchange's. The state of an exchange
+//! is read from the asked session's log, also after restarts of the server. Only the set of followed
+//! exchanges is in memory.
 
 mod follower;
 mod peers;
@@ -22,7 +22,7 @@ use transcript::{
     RunMessage, SendMode, Sender, SessionId,
 };
 
-use self::follower::{Follower, Standing};
+use self::follower::{Follower, Progress};
 use self::target::Target;
 use self::wait_graph::{Edge, Followed};
 use crate::clock;
@@ -38,15 +38,15 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// Limits for messages between agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExchangeLimits {
-    /// Maximum length of a chain of questions that begins with a message of a person.
+    /// Maximum length of a chain of messages between agents that begins with a message of a person.
     pub depth: u32,
-    /// Maximum number of questions that one run asks.
+    /// Maximum number of messages that one run sends to other agents.
     pub per_run: usize,
-    /// Maximum number of questions in the queue of one session.
+    /// Maximum number of messages of other agents in the queue of one session.
     pub queued: usize,
-    /// Time limit of an answer, unless the asker gives one.
+    /// Time limit of an answer, unless the message sets one.
     pub timeout: Duration,
-    /// Session of a question that names none.
+    /// Rule that chooses the session of a message that names none.
     pub session: SessionRule,
 }
 
@@ -62,39 +62,39 @@ impl Default for ExchangeLimits {
     }
 }
 
-/// A question to another session.
-struct Question {
+/// A message to another session.
+struct OutgoingMessage {
     asked: SessionId,
     text: String,
     from: Sender,
 }
 
-/// A question that is in the asker's log.
+/// A message that is in the asker's log and not delivered yet.
 struct Opened {
-    question: Question,
-    /// Session to create for it.
+    outgoing: OutgoingMessage,
+    /// Session to create for the message.
     new: Option<NewSession>,
     followed: Followed,
 }
 
 impl Sessions {
-    /// Asks another agent. A failure or refusal is in the asker's log too.
-    async fn ask_agent(
+    /// Sends a message to another agent. A failure or refusal is recorded in the asker's log too.
+    async fn message_agent(
         &self,
         message: PeerMessage,
         stopped: &Stopped,
     ) -> Result<PeerReply, ErrorInfo> {
         let (asker, mode) = (message.session.clone(), message.mode);
         let time_limit = message.timeout.unwrap_or(self.services().exchange_limits.timeout);
-        let Opened { question, new, followed } = self.open_exchange(message, stopped).await?;
-        let (exchange_id, session) = (question.from.exchange_id.clone(), question.asked.clone());
+        let Opened { outgoing, new, followed } = self.open_exchange(message, stopped).await?;
+        let (exchange_id, session) = (outgoing.from.exchange_id.clone(), outgoing.asked.clone());
         let answer = match mode {
             ExchangeMode::Sync => {
-                let waiting = self.wait_for_answer(&asker, &question, new, time_limit);
+                let waiting = self.wait_for_answer(&asker, &outgoing, new, time_limit);
                 Some(tokio::select! {
                     biased;
                     () = stopped.wait() => {
-                        self.abandon(&session, &exchange_id, &question.from.agent).await;
+                        self.abandon(&session, &exchange_id, &outgoing.from.agent).await;
                         Err(interrupted())
                     }
                     answer = waiting => answer,
@@ -102,13 +102,13 @@ impl Sessions {
             }
             ExchangeMode::Async => {
                 let sessions = self.clone();
-                let (tell, is_sent) = oneshot::channel();
+                let (confirm, is_sent) = oneshot::channel();
                 tokio::spawn(async move {
-                    let follower = sessions.hand_over(&question, new).await;
-                    let _ = tell.send(());
-                    sessions.follow_to_end(&asker, &question, follower, followed).await;
+                    let follower = sessions.deliver(&outgoing, new).await;
+                    let _ = confirm.send(());
+                    sessions.follow_to_end(&asker, &outgoing, follower, followed).await;
                 });
-                // Waiting keeps the messages of one agent in the order in which it sent them.
+                // Waiting preserves the order of the messages of one agent.
                 tokio::select! {
                     _ = is_sent => (),
                     () = stopped.wait() => (),
@@ -119,7 +119,7 @@ impl Sessions {
         Ok(PeerReply { exchange_id, session, answer })
     }
 
-    /// Appends the question to the asker's log, or the reason why it cannot be asked.
+    /// Appends the message to the asker's log, or the reason why it cannot be sent.
     async fn open_exchange(
         &self,
         message: PeerMessage,
@@ -152,7 +152,7 @@ impl Sessions {
             opened = self.ask(&asker, |reply| Command::OpenExchange { opening, reply }) => {
                 opened.map_err(as_error)??
             }
-            // The session refuses to open it later: the run is over.
+            // The session refuses the exchange later, because the run is over.
             () = stopped.wait() => return Err(interrupted()),
         };
         let (Target { session: asked, is_new }, followed) = followed?;
@@ -160,46 +160,46 @@ impl Sessions {
             true => Some(self.new_session(&asker, asked.clone(), &agent).await),
             false => None,
         };
-        Ok(Opened { question: Question { asked, text, from }, new, followed })
+        Ok(Opened { outgoing: OutgoingMessage { asked, text, from }, new, followed })
     }
 
-    /// Waits for the end, and appends it to the asker's log.
+    /// Delivers the message, waits for the end of the exchange, and appends it to the asker's log.
     async fn wait_for_answer(
         &self,
         asker: &SessionId,
-        question: &Question,
+        outgoing: &OutgoingMessage,
         new: Option<NewSession>,
         time_limit: Duration,
     ) -> Outcome {
-        let id = &question.from.exchange_id;
-        let outcome = match self.hand_over(question, new).await {
+        let id = &outgoing.from.exchange_id;
+        let outcome = match self.deliver(outgoing, new).await {
             Ok(mut follower) => {
-                self.wait_with_time_limit(asker, question, &mut follower, time_limit).await
+                self.wait_with_time_limit(asker, outgoing, &mut follower, time_limit).await
             }
             Err(refused) => Err(as_error(refused)),
         };
-        let told = self.tell_asker(asker, id, ExchangeNews::Ended(outcome.clone())).await;
-        told.map_err(as_error)?;
+        let reported = self.report_once(asker, id, ExchangeNews::Ended(outcome.clone())).await;
+        reported.map_err(as_error)?;
         outcome
     }
 
-    /// Waits for the end. Time in which a person has to decide about a call does not count.
+    /// Waits for the end of the exchange. Time in which a person has to decide about a call does not count.
     async fn wait_with_time_limit(
         &self,
         asker: &SessionId,
-        question: &Question,
+        outgoing: &OutgoingMessage,
         follower: &mut Follower,
         time_limit: Duration,
     ) -> Outcome {
-        let id = &question.from.exchange_id;
+        let id = &outgoing.from.exchange_id;
         let mut left = time_limit;
         let mut needs_person = false;
         loop {
             let since = Instant::now();
-            let standing = tokio::select! {
-                standing = follower.next() => standing,
+            let progress = tokio::select! {
+                progress = follower.next() => progress,
                 () = sleep(left), if !needs_person => {
-                    self.abandon(&question.asked, id, "the time limit of the one who asked").await;
+                    self.abandon(&outgoing.asked, id, "the sender's time limit").await;
                     let message = format!(
                         "There was no answer within {} seconds, so it was stopped. Ask for less, give \
                          it more time, or ask in the background.",
@@ -211,28 +211,28 @@ impl Sessions {
             if !needs_person {
                 left = left.saturating_sub(since.elapsed());
             }
-            match standing {
-                Standing::Ended(outcome) => return outcome,
-                Standing::Unknown => (),
-                Standing::Open(state) => {
+            match progress {
+                Progress::Ended(outcome) => return outcome,
+                Progress::Unknown => (),
+                Progress::Open(state) => {
                     needs_person = state == ExchangeState::AwaitingApproval;
-                    let told = self.tell_asker(asker, id, ExchangeNews::Progress(state)).await;
-                    told.map_err(as_error)?;
+                    let reported = self.report_once(asker, id, ExchangeNews::Progress(state)).await;
+                    reported.map_err(as_error)?;
                 }
             }
         }
     }
 
-    /// Reports every change of state to the asker's session. If the server stops, the log has what is needed to
-    /// continue.
+    /// Reports every change of state to the asker's session. After a restart of the server, the exchange
+    /// continues from the log.
     async fn follow_to_end(
         &self,
         asker: &SessionId,
-        question: &Question,
+        outgoing: &OutgoingMessage,
         follower: Result<Follower, Refused>,
         _followed: Followed,
     ) {
-        let id = &question.from.exchange_id;
+        let id = &outgoing.from.exchange_id;
         let mut follower = match follower {
             Ok(follower) => follower,
             Err(Refused::Stopping) => return,
@@ -243,11 +243,11 @@ impl Sessions {
         };
         loop {
             match follower.next().await {
-                Standing::Unknown => (),
-                Standing::Open(state) => {
+                Progress::Unknown => (),
+                Progress::Open(state) => {
                     self.report(asker, id, ExchangeNews::Progress(state)).await;
                 }
-                Standing::Ended(outcome) => {
+                Progress::Ended(outcome) => {
                     return self.report(asker, id, ExchangeNews::Ended(outcome)).await;
                 }
             }
@@ -257,14 +257,14 @@ impl Sessions {
     /// Appends a report to the asker's log, with retries until the server stops or the session is gone.
     async fn report(&self, asker: &SessionId, id: &ExchangeId, news: ExchangeNews) {
         while !self.is_stopping() {
-            match self.tell_asker(asker, id, news.clone()).await {
+            match self.report_once(asker, id, news.clone()).await {
                 Err(Refused::Storage(_)) => sleep(RETRY_PAUSE).await,
                 _ => return,
             }
         }
     }
 
-    async fn tell_asker(
+    async fn report_once(
         &self,
         asker: &SessionId,
         exchange_id: &ExchangeId,
@@ -274,13 +274,13 @@ impl Sessions {
         self.ask(asker, |reply| Command::UpdateExchange { exchange_id, news, reply }).await
     }
 
-    /// Sends the message to the asked session. It arrives once, even if this is repeated.
-    async fn hand_over(
+    /// Sends the message to the asked session. Repeated calls send it once.
+    async fn deliver(
         &self,
-        question: &Question,
+        outgoing: &OutgoingMessage,
         new: Option<NewSession>,
     ) -> Result<Follower, Refused> {
-        let Question { asked, text, from } = question;
+        let OutgoingMessage { asked, text, from } = outgoing;
         let services = self.services();
         let follower = Follower::new(&services.store, &services.hub, asked, &from.exchange_id);
         if let Some(new) = new {
@@ -299,15 +299,15 @@ impl Sessions {
         Ok(follower)
     }
 
-    /// Ends the work on an answer that is not needed any more: a queued message is removed, a run is stopped.
+    /// Cancels an exchange whose answer is not needed any more: removes the queued message or stops the run.
     pub(super) async fn abandon(&self, asked: &SessionId, exchange_id: &ExchangeId, by: &str) {
         let (exchange_id, by) = (exchange_id.clone(), by.to_owned());
-        // A session that is gone has nothing to stop.
+        // A deleted session has nothing to stop.
         let _ = self.ask(asked, |reply| Command::Abandon { exchange_id, by, reply }).await;
     }
 
-    /// Continues the exchanges that a session began before it was opened again, in their order. Those that a
-    /// call waited for are abandoned, because that call has ended.
+    /// Continues the open exchanges of a session that was opened again, in their order. Synchronous exchanges
+    /// are abandoned, because the calls that waited for them have ended.
     pub(super) async fn resume_exchanges(
         self,
         asker: SessionId,
@@ -316,33 +316,33 @@ impl Sessions {
         for (id, exchange) in open {
             if exchange.mode == ExchangeMode::Sync {
                 if let Some(asked) = &exchange.peer_session_id {
-                    self.abandon(asked, &id, "the end of the run that asked").await;
+                    self.abandon(asked, &id, "the end of the sender's run").await;
                 }
                 continue;
             }
-            let Some((followed, question)) = self.follow_again(&asker, &id, exchange).await else {
+            let Some((followed, outgoing)) = self.follow_again(&asker, &id, exchange).await else {
                 continue;
             };
-            let follower = self.hand_over(&question, None).await;
-            // A deletion ends the exchanges of its session. So the session was never created.
+            let follower = self.deliver(&outgoing, None).await;
+            // A deletion ends the exchanges of the session, so here the session was never created.
             if matches!(follower, Err(Refused::NoSession)) {
-                self.report(&asker, &id, ExchangeNews::Ended(Err(never_asked()))).await;
+                self.report(&asker, &id, ExchangeNews::Ended(Err(never_sent()))).await;
                 continue;
             }
             let (sessions, asker) = (self.clone(), asker.clone());
             tokio::spawn(async move {
-                sessions.follow_to_end(&asker, &question, follower, followed).await;
+                sessions.follow_to_end(&asker, &outgoing, follower, followed).await;
             });
         }
     }
 
-    /// Follows an exchange again. `None` if it is followed already.
+    /// Follows an exchange again, after a restart. `None` if it is followed already.
     async fn follow_again(
         &self,
         asker: &SessionId,
         id: &ExchangeId,
         open: OpenExchange,
-    ) -> Option<(Followed, Question)> {
+    ) -> Option<(Followed, OutgoingMessage)> {
         let asked = open.peer_session_id?;
         let edge = Edge { asker: asker.clone(), asked: asked.clone(), mode: open.mode };
         let followed = self.inner.wait_graph.follow(id, edge).ok()?;
@@ -360,7 +360,7 @@ impl Sessions {
             depth: open.depth,
             is_answer: false,
         };
-        Some((followed, Question { asked, text, from }))
+        Some((followed, OutgoingMessage { asked, text, from }))
     }
 }
 
@@ -372,13 +372,13 @@ fn deadlock(agent: &str) -> ErrorInfo {
     ErrorInfo::new(ErrorCode::AgentCycle, message)
 }
 
-fn never_asked() -> ErrorInfo {
-    let message =
-        "It was not asked: the server stopped before a new session was made for it. Ask again.";
+fn never_sent() -> ErrorInfo {
+    let message = "The message was not sent: the server stopped before a new session was created. Send \
+                   it again.";
     ErrorInfo::new(ErrorCode::AgentFailed, message)
 }
 
-/// Returns the reason for an agent why a session refused a command.
+/// Converts a refusal of a session to an error for the agent.
 fn as_error(refused: Refused) -> ErrorInfo {
     let code = match &refused {
         Refused::QueueFull(_) => ErrorCode::QueueFull,
@@ -388,5 +388,5 @@ fn as_error(refused: Refused) -> ErrorInfo {
         Refused::Stopping => ErrorCode::ToolInterrupted,
         _ => ErrorCode::AgentFailed,
     };
-    ErrorInfo::new(code, format!("It was not asked: {refused}."))
+    ErrorInfo::new(code, format!("The message was not sent: {refused}."))
 }

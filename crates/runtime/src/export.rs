@@ -15,7 +15,7 @@ use transcript::{
 use crate::draw_pool::{DrawPermit, in_place};
 use crate::window;
 
-/// Maximum size of an attachment that is embedded; a larger one is only named.
+/// Maximum size of an embedded attachment. Larger attachments are only named.
 const ATTACHED_MAX: u64 = 4 * 1024 * 1024;
 const PAGE: usize = 1000;
 /// Key of the page settings in the store.
@@ -36,7 +36,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns a short description for the help of the command line.
+    /// Returns a short description for the command-line help.
     pub fn description(self) -> &'static str {
         match self {
             Self::Html => "The complete page",
@@ -60,7 +60,7 @@ impl Format {
     }
 }
 
-/// Writes the session as it was at a record number. `None` if there is no such session.
+/// Exports the session as it was at a record number, or as it is. `None` if there is no such session.
 pub async fn write(
     store: &Store,
     permit: &DrawPermit,
@@ -114,8 +114,8 @@ type Attached = HashMap<String, (String, Vec<u8>)>;
 async fn attached(store: &Store, transcript: &Transcript) -> Result<Attached, store::Error> {
     let mut files = Attached::new();
     for message in &transcript.messages {
-        let Content::User(said) = &message.content else { continue };
-        for Attachment { blob, media_type, size, .. } in &said.attachments {
+        let Content::User(user) = &message.content else { continue };
+        for Attachment { blob, media_type, size, .. } in &user.attachments {
             if *size > ATTACHED_MAX || files.contains_key(blob) {
                 continue;
             }
@@ -137,7 +137,7 @@ fn addresses(attached: Attached) -> Files {
     attached.into_iter().map(address).collect()
 }
 
-/// Returns the time of that record; `None` for the current session.
+/// Returns the time of the record with this number; `None` for the current state of the session.
 async fn moment(
     store: &Store,
     session: &SessionId,
@@ -149,16 +149,16 @@ async fn moment(
     Ok(store.read(session, range).await?.records.first().map(|it| it.at))
 }
 
-/// Returns the answers of agents in other sessions up to that moment, and of the agents that those
-/// asked in turn. Records of different logs have no order other than their times.
+/// Returns the answers of agents in other sessions up to that moment, including answers to messages that
+/// those agents sent in turn. Records of different logs are ordered only by their times.
 async fn peers(
     store: &Store,
     transcript: &Transcript,
     until: Option<Millis>,
 ) -> Result<Peers, store::Error> {
     let mut peers = Peers::new();
-    let mut asking: Vec<Message> = transcript.messages.clone();
-    while let Some(message) = asking.pop() {
+    let mut pending: Vec<Message> = transcript.messages.clone();
+    while let Some(message) = pending.pop() {
         for exchange in message.run().into_iter().flat_map(RunMessage::exchanges) {
             let (Some(session), Some(run)) =
                 (&exchange.peer_session_id, &exchange.peer_response_id)
@@ -176,7 +176,7 @@ async fn peers(
             let Some(answer) = other.message(run.as_str()) else { continue };
             let known = peers.insert(exchange.id.clone(), (session.clone(), answer.clone()));
             if known.is_none() {
-                asking.push(answer.clone());
+                pending.push(answer.clone());
             }
         }
     }
@@ -189,7 +189,7 @@ pub async fn page_settings(store: &Store) -> Result<Settings, store::Error> {
     Ok(stored.and_then(|it| serde_json::from_str(&it).ok()).unwrap_or_default())
 }
 
-/// Returns every record, one per line.
+/// Returns all records as JSON, one per line.
 async fn log(
     store: &Store,
     session: &SessionId,

@@ -8,7 +8,7 @@ pub fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     let beside = path.with_added_extension("new");
     let written = write_beside(&beside, text).and_then(|()| std::fs::rename(&beside, path));
     if written.is_err() {
-        // The first error is the one to report.
+        // Report the first error.
         let _ = std::fs::remove_file(&beside);
     }
     written

@@ -1,4 +1,4 @@
-//! The part of a conversation that an agent gets with a message, made from the log.
+//! The history that an agent gets with a message, read from the log.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -26,7 +26,7 @@ pub(crate) enum HistoryScope {
     },
 }
 
-/// Returns the history for an agent, from the current log.
+/// Reads the history for an agent from the log.
 pub(crate) async fn read(
     store: &Store,
     session: &SessionId,
@@ -46,7 +46,7 @@ pub(crate) async fn read(
     }
     let mut files = HashMap::new();
     for hash in needed {
-        // An unreadable file is no reason to fail the run.
+        // An unreadable file must not fail the run.
         let bytes = store.blob(&hash).await.ok().flatten();
         files.extend(bytes.map(|bytes| (hash, bytes)));
     }

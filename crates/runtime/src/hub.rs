@@ -1,8 +1,8 @@
 //! Fan-out of committed records to subscribers.
 //!
-//! Bounded: each session keeps the last few commits for its subscribers. A subscriber that falls
-//! further behind is notified and reads on from the log. It never slows a session down and never
-//! makes a queue grow.
+//! Each session keeps a bounded number of commits for its subscribers. A subscriber that falls further
+//! behind is notified and catches up from the log. It never slows a session down and never makes a
+//! queue grow.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -13,7 +13,7 @@ use tokio::sync::broadcast::{self, Receiver, Sender};
 use tokio::sync::watch;
 use transcript::{Record, Seq, SessionId, Summary};
 
-/// Number of commits that a subscriber may be behind before it has to read from the log.
+/// Number of commits that a subscriber may be behind before it has to catch up from the log.
 const COMMITS_KEPT: usize = 64;
 const LIST_CHANGES_KEPT: usize = 256;
 

@@ -1,12 +1,12 @@
 //! Imports files as sessions: Callboard's own logs, conversations in foreign formats (`whole.rs`)
 //! and conversations that programs keep on disk.
 //!
-//! The session of a program's conversation is named after the program and the conversation. Whole
-//! turns are imported and identified by their ids, so turns that are already present are not added
-//! again. If the conversation was continued in Callboard, the log knows more than the file, and
-//! nothing is added.
+//! The id of the session consists of the program's name and the conversation's id. Only complete turns
+//! are imported. They are identified by their ids, so turns that are already present are not added
+//! again. If the conversation was continued in Callboard, nothing is added, because the log has more
+//! than the file.
 
-mod apart;
+mod blocking;
 mod format;
 mod untrusted;
 mod whole;
@@ -21,11 +21,11 @@ use session::Addition;
 use store::{AppendError, ReadRange, Store};
 use transcript::{Attachment, Event, Record, ResponseId, Seq, SessionId};
 
-pub use self::apart::{OBJECTS_MAX, apart, has_too_many_objects};
+pub use self::blocking::{OBJECTS_MAX, has_too_many_objects, run_blocking};
 pub use self::format::{ImportFormat, Kind};
 use self::untrusted::strip_all;
 pub use self::whole::{
-    NotImported, Whole, Wishes, attach, files_of, from_document, from_log, with_summary,
+    NotImported, Overrides, Whole, attach, files_of, from_document, from_log, with_summary,
 };
 use crate::agents::Agents;
 use crate::clock;
@@ -60,7 +60,7 @@ pub enum Plan {
     /// The session contains all turns already.
     Nothing { session: SessionId },
     /// The session was started or continued in Callboard.
-    GoesOnHere { session: SessionId },
+    ContinuedHere { session: SessionId },
 }
 
 #[derive(Debug)]
@@ -71,7 +71,8 @@ pub struct NewTurns {
     pub addition: Addition,
 }
 
-/// Returns `None` if the text does not identify its conversation, or contains no message yet.
+/// Determines the import of a conversation. Returns `None` if the text does not identify its conversation,
+/// or contains no message yet.
 pub async fn plan(
     store: &Store,
     agents: &Agents,
@@ -92,7 +93,7 @@ pub async fn plan(
     let ids = imported.turns.iter().map(|it| &it.id).chain(&imported.left_out);
     let ids: HashSet<&ResponseId> = ids.collect();
     if known.iter().any(|it| !ids.contains(it)) {
-        return Ok(Some(Plan::GoesOnHere { session }));
+        return Ok(Some(Plan::ContinuedHere { session }));
     }
     Ok(Some(addition(session, head, agent, imported, &known)))
 }
@@ -133,15 +134,14 @@ fn addition(
 }
 
 impl NewTurns {
-    /// Stores the pictures of messages as blobs, so that the messages refer to them like any
-    /// others.
-    pub async fn with_pictures_kept(mut self, store: &Store) -> Result<Self, AppendError> {
+    /// Stores the pictures of messages as blobs, and replaces their `data:` URLs by the blobs' hashes.
+    pub async fn with_stored_pictures(mut self, store: &Store) -> Result<Self, AppendError> {
         let mut records = self.addition.records.to_vec();
         for record in &mut records {
             let Event::UserMessage { attachments, .. } = &mut record.event else { continue };
             for attachment in std::mem::take(attachments) {
                 // A message is kept even if its picture cannot be read.
-                let Some(picture) = held(&attachment.blob) else { continue };
+                let Some(picture) = decode_picture(&attachment.blob) else { continue };
                 let size = picture.len() as u64;
                 let blob = store.put_blob(picture, clock::now()).await?;
                 attachments.push(Attachment { blob, size, ..attachment });
@@ -152,18 +152,18 @@ impl NewTurns {
     }
 }
 
-/// Returns the content of a Base64 `data:` URL.
-fn held(address: &str) -> Option<Vec<u8>> {
+/// Decodes a picture in a Base64 `data:` URL.
+fn decode_picture(address: &str) -> Option<Vec<u8>> {
     let (_, data) = address.strip_prefix("data:")?.split_once(";base64,")?;
     BASE64_STANDARD.decode(data).ok()
 }
 
-/// Returns the session id for a conversation, if the program's id is a valid part of one.
+/// Returns the session id for a conversation, if the conversation's id is valid in a session id.
 fn session_of(kind: ProgramKind, conversation: &str) -> Option<SessionId> {
     SessionId::parse(&format!("{}-{conversation}", kind.word()))
 }
 
-/// Returns the session that is linked to this conversation of a program, whatever its id is.
+/// Returns the session that is linked to this conversation of a program.
 async fn linked_session(
     store: &Store,
     conversation: &str,
@@ -173,10 +173,10 @@ async fn linked_session(
         let page = store.sessions(None, PAGE, before).await?;
         let Some((id, summary, _)) = page.last() else { return Ok(None) };
         before = Some((summary.updated_at, id.clone()));
-        let is_it = |(_, summary, _): &store::Listed| {
+        let is_linked = |(_, summary, _): &store::Listed| {
             summary.linked.as_ref().is_some_and(|it| it.cli_session_id == conversation)
         };
-        if let Some((id, ..)) = page.into_iter().find(is_it) {
+        if let Some((id, ..)) = page.into_iter().find(is_linked) {
             return Ok(Some(id));
         }
     }

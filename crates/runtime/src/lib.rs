@@ -1,10 +1,10 @@
-//! Drives the sessions: agent processes and requests, fan-out of commits, live pages, exchanges between
+//! Runs the sessions: agent processes and requests, fan-out of commits, live pages, exchanges between
 //! agents, imports and exports.
 //!
 //! [`Sessions`] takes commands and starts one driver for each active session. A driver feeds the pure machine
 //! of the crate `session` and carries out its effects; after each commit it publishes the records on the
 //! [`Hub`](hub::Hub), from which subscribers and [`Views`](views::Views) get them. The crate has no routes
-//! and reads no configuration: its caller puts the parts together.
+//! and reads no configuration; its caller builds [`Services`](sessions::Services).
 
 pub mod agents;
 pub mod clock;

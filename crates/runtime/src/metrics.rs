@@ -1,7 +1,7 @@
 //! Metrics for operators, in the text format of Prometheus.
 //!
-//! Counted from committed records, so the metrics agree with the log. They contain names and
-//! numbers, never a prompt, an argument or an output.
+//! The metrics are counted from committed records, so they agree with the log. They contain names and
+//! numbers, never prompts, arguments or output.
 
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ impl Metrics {
             }
             Event::ToolResult { tool_name, ok, error, .. } => {
                 let outcome = if *ok { "succeeded" } else { "failed" };
-                // A model may invent any name, and each would become a label that is kept forever.
+                // A model may invent names, and each name would become a label that is kept forever.
                 let is_invented =
                     error.as_ref().is_some_and(|it| it.code == ErrorCode::ToolNotFound);
                 let name = if is_invented { "unknown" } else { tool_name };
@@ -92,8 +92,7 @@ impl Metrics {
         self.fan_out_seconds.observe(took);
     }
 
-    /// Counts a run that the log left open. Its session's task closes it at the start, although it
-    /// did not begin in this process.
+    /// Counts a run of an earlier process that is open in the log. Its driver closes it at the start.
     pub fn found_open_run(&self) {
         self.runs_open.inc();
     }
@@ -101,21 +100,21 @@ impl Metrics {
     pub fn encode(&self, store: &store::Stats, unrecognized: &[Unrecognized]) -> String {
         let mut text = Exposition::default();
         text.counter("records", "Records committed to the log", &self.records);
-        text.family("runs_started", "Runs that began, by agent", &self.runs_started);
-        let help = "Runs that ended, by agent and status";
+        text.family("runs_started", "Started runs, by agent", &self.runs_started);
+        let help = "Finished runs, by agent and status";
         text.family("runs_finished", help, &self.runs_finished);
-        text.gauge("runs_open", "Runs that are going on", &self.runs_open);
-        let help = "Tool calls that ended, by tool and outcome";
+        text.gauge("runs_open", "Active runs", &self.runs_open);
+        let help = "Finished tool calls, by tool and outcome";
         text.family("tool_calls", help, &self.tool_calls);
         text.family("errors", "Errors of runs and calls, by code", &self.errors);
-        let help = "From the decision to write to the commit";
+        let help = "Duration of commits to the log";
         text.histogram("commit_seconds", help, &self.commit_seconds);
-        let help = "From the commit to the watcher's connection";
+        let help = "Time from a commit to its arrival at a subscriber's connection";
         text.histogram("fan_out_seconds", help, &self.fan_out_seconds);
         text.gauge("watchers", "Open WebSockets", &self.watchers);
-        let help = "WebSockets that took nothing for too long";
+        let help = "WebSockets closed because they accepted no data";
         text.counter("watchers_cut_off", help, &self.watchers_cut_off);
-        text.gauge("sessions_active", "Sessions whose task is at work", &self.sessions_active);
+        text.gauge("sessions_active", "Sessions in memory", &self.sessions_active);
         text.count("bytes_written", "Bytes of records committed", store.bytes_written);
         let help = "Pages written to the write-ahead log";
         text.count("store_pages_written", help, store.pages_written);
@@ -123,7 +122,7 @@ impl Metrics {
         let counts = unrecognized
             .iter()
             .map(|it| ([it.agent.as_str(), it.version.as_str(), it.kind.as_str()], it.n));
-        let help = "Things that programs said and nobody could read";
+        let help = "Messages of programs that were not recognized, by agent, version and kind";
         text.counts("unrecognized", help, ["agent", "version", "kind"], counts);
         text.finish()
     }

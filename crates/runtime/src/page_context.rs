@@ -1,4 +1,4 @@
-//! Facts that the page of a session shows and its log does not contain.
+//! Data that the page of a session shows and its log does not contain.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use transcript::{SessionId, SessionState, Summary, Transcript};
 use crate::agents::Agents;
 use crate::pulse::Pulses;
 
-/// The configuration and the running programs, as far as a page shows them.
+/// The parts of the configuration and of the running programs that a page shows.
 pub struct PageContext {
     pub agents: Arc<Agents>,
     pub pulses: Arc<Pulses>,
-    /// Whether the lines of programs are kept beside the log.
+    /// Whether raw lines of programs are stored.
     pub keeps_raw: bool,
 }
 
 impl PageContext {
-    /// Returns how a session is drawn, on every page.
+    /// Returns the settings with which a session is drawn.
     pub fn view_of(&self, id: &SessionId, Summary { agent, .. }: &Summary) -> View {
         let folder = self.agents.workspace(agent);
         View::new(id.clone(), Bodies::Cut)

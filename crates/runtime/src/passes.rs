@@ -42,7 +42,7 @@ pub struct PendingRequest {
 }
 
 impl Passes {
-    /// Creates an empty set. `address` is where the tools are served.
+    /// Creates an empty set. `address` is the address at which the tools are served.
     pub fn new(address: SocketAddr) -> Arc<Self> {
         Arc::new(Self { address, holders: Mutex::default() })
     }
@@ -60,7 +60,7 @@ impl Passes {
 }
 
 impl Pass {
-    /// Returns the address and token that the program gets.
+    /// Returns the URL and the token for the program.
     pub fn server(&self) -> ToolServer {
         let url = format!("http://{}{PATH}", self.passes.address);
         ToolServer { url, token: self.token.clone() }
@@ -80,8 +80,8 @@ impl Holder {
         PendingRequest { holder: Arc::clone(self), cancelled }
     }
 
-    /// Cancels a request. If several clients of a program use the same id, none of their requests
-    /// is cancelled.
+    /// Cancels the pending request with this id. If several clients of a program use the same id, none of
+    /// their requests is cancelled.
     pub fn cancel(&self, request: &str) {
         let mut pending = lock(&self.pending);
         let mut same = (0..pending.len()).filter(|idx| pending[*idx].0 == request);

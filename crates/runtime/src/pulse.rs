@@ -1,4 +1,4 @@
-//! Running programs and the time of their last output, shown with sessions that work for a long time.
+//! Activity of running programs: process id and time of the last output, shown during long runs.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tools::processes::program_of;
 use transcript::{Millis, SessionId};
 
-/// Signs of life of a running program.
+/// Activity of a running program.
 #[derive(Debug)]
 pub struct Pulse {
     keeper: u32,
     pub started_at: Millis,
-    /// Time of its last line; zero if there is none yet.
+    /// Time of the program's last line; zero if there is none yet.
     last_line_at: AtomicI64,
 }
 
@@ -25,12 +25,12 @@ impl Pulse {
         program_of(self.keeper).unwrap_or(self.keeper)
     }
 
-    /// Notes that it has written a line.
+    /// Records that the program has written a line.
     pub(crate) fn note_line(&self, now: Millis) {
         self.last_line_at.store(now.0, Ordering::Relaxed);
     }
 
-    /// Returns the time of its last line. `None` if it has written none.
+    /// Returns the time of the program's last line. `None` if it has written none.
     pub fn last_line_at(&self) -> Option<Millis> {
         Some(Millis(self.last_line_at.load(Ordering::Relaxed))).filter(|it| it.0 > 0)
     }
@@ -38,7 +38,7 @@ impl Pulse {
 
 #[derive(Debug, Default)]
 pub struct Pulses {
-    /// Held for a look-up or an insertion.
+    /// Locked for a look-up or an insertion only.
     by_session: Mutex<HashMap<SessionId, Weak<Pulse>>>,
 }
 

@@ -1,7 +1,7 @@
-//! Active sessions: one driver task for each, found or started by name.
+//! Active sessions: one driver task for each, found or started by the session's id.
 //!
 //! A session's driver is its only writer. It starts with the first command for the session, and ends when the
-//! session has been idle for a while; what it knows is in the log.
+//! session has been idle for a while. Its state is in the log.
 
 mod pending_deletion;
 
@@ -29,10 +29,10 @@ use crate::metrics::Metrics;
 use crate::passes::Passes;
 use crate::pulse::Pulses;
 
-/// Commands that may wait for one session before senders have to wait.
+/// Maximum number of pending commands of one session. Further senders wait.
 const INBOX: usize = 64;
 
-/// The parts of a server that sessions work with.
+/// The parts of a server that sessions use.
 pub struct Services {
     pub store: Store,
     pub hub: Arc<Hub>,
@@ -43,7 +43,7 @@ pub struct Services {
     pub metrics: Arc<Metrics>,
     pub passes: Arc<Passes>,
     pub pulses: Arc<Pulses>,
-    /// Whether the lines of programs are kept beside the log.
+    /// Whether raw lines of programs are stored.
     pub keeps_raw: bool,
 }
 
@@ -66,7 +66,7 @@ pub struct Sessions {
 /// State that all clones of [`Sessions`] share.
 pub(crate) struct Inner {
     pub(crate) services: Arc<Services>,
-    /// The part of the configuration that machines know.
+    /// The part of the configuration that session machines use.
     pub(crate) settings: Arc<Settings>,
     /// Sends the requests of model agents.
     pub(crate) http: HttpClient,
@@ -78,7 +78,7 @@ pub(crate) struct Inner {
 #[derive(Default)]
 struct Active {
     inboxes: HashMap<SessionId, mpsc::Sender<Envelope>>,
-    /// The server is stopping: no driver starts any more.
+    /// Whether the server is stopping. Then no driver is started any more.
     stopping: bool,
 }
 
@@ -99,12 +99,13 @@ impl Sessions {
         &self.inner.services
     }
 
-    /// Returns whether the session is about to be deleted, so that nobody can use it.
+    /// Returns whether the session has a pending deletion and therefore cannot be used.
     pub fn is_pending_deletion(&self, session: &SessionId) -> bool {
         self.inner.pending_deletions.contains(session)
     }
 
-    /// Recovers from a stop or a crash: closes open runs and continues queues.
+    /// Starts the drivers of interrupted sessions after a restart, which close open runs and continue queues.
+    /// Returns the number of sessions.
     pub async fn recover(&self) -> Result<usize, store::Error> {
         let sessions = self.services().store.needing_attention().await?;
         for (session, ..) in &sessions {
@@ -122,7 +123,7 @@ impl Sessions {
         Ok(self.services().store.summary(session).await?.map(|(summary, _)| summary.agent))
     }
 
-    /// Returns the agents that are answering now, in any session but this.
+    /// Returns the agents with an active run in other sessions.
     pub(crate) async fn busy_agents(
         &self,
         except: &SessionId,
@@ -132,7 +133,7 @@ impl Sessions {
         Ok(busy.map(|(_, summary, _)| summary.agent).collect())
     }
 
-    /// Gives a session a command and waits for its reply.
+    /// Sends a command to a session and waits for the reply.
     pub async fn ask<T: AnswerType>(
         &self,
         session: &SessionId,
@@ -146,12 +147,12 @@ impl Sessions {
         let command = command(ReplyTo::new(new_reply_id()));
         inbox.send(Envelope { command, reply }).await.map_err(|_| Refused::Stopping)?;
         let answer = answer.await.map_err(|_| Refused::Stopping)??;
-        // Every command replies with the type that its handle names.
+        // Every command replies with the type of its `ReplyTo`.
         T::from_answer(answer).ok_or(Refused::Stopping)
     }
 
-    /// Creates a session. Its first record is the only one that its driver does not write; if two callers create
-    /// it at the same time, the log accepts one.
+    /// Creates a session by writing its first record. If two callers create it at the same time, the store
+    /// accepts one. All further records are written by the driver.
     pub async fn create(&self, session: NewSession) -> Result<(), Refused> {
         let NewSession { id, agent, title, workspace } = session;
         if !self.services().agents.knows(&agent) {
@@ -182,7 +183,7 @@ impl Sessions {
         self.ask(session, |reply| Command::Send { message, reply }).await
     }
 
-    /// Runs one of our tools for the session's program. Dropping the future gives the call up.
+    /// Runs a Callboard tool for the session's program. Dropping the future cancels the call.
     pub async fn call_tool(&self, session: &SessionId, call: RelayedCall) -> ToolOutcome {
         let outcome = self.ask(session, |reply| Command::CallTool { call, reply }).await;
         outcome.unwrap_or_else(|refused| {
@@ -211,7 +212,7 @@ impl Sessions {
         }
     }
 
-    /// Ends all runs in good order and waits until every session has logged that.
+    /// Ends all runs and waits until every session has logged the end.
     pub async fn stop(&self) {
         let inboxes: Vec<_> = {
             let mut active = self.active();
@@ -231,7 +232,8 @@ impl Sessions {
         }
     }
 
-    /// Returns the inbox of a session's driver, which is started if it does not run.
+    /// Returns the inbox of a session's driver, and starts the driver if it does not run. `None` if the
+    /// server is stopping.
     fn inbox(&self, session: &SessionId) -> Option<mpsc::Sender<Envelope>> {
         let mut active = self.active();
         // A driver that panicked does not run either.
@@ -249,16 +251,17 @@ impl Sessions {
         Some(inbox)
     }
 
-    /// Removes the inbox of an idle driver, unless somebody is about to send to it.
+    /// Removes the inbox of an idle driver, unless a sender has a clone of it. Returns whether it was
+    /// removed.
     pub(crate) fn release(&self, session: &SessionId, commands: &mpsc::Receiver<Envelope>) -> bool {
         let mut active = self.active();
         // Senders clone the inbox under this lock, so only our own is left.
-        let unwanted = commands.is_empty() && commands.sender_strong_count() <= 1;
-        if unwanted {
+        let is_unused = commands.is_empty() && commands.sender_strong_count() <= 1;
+        if is_unused {
             active.inboxes.remove(session);
             self.services().metrics.sessions_active.dec();
         }
-        unwanted
+        is_unused
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -270,7 +273,7 @@ impl Sessions {
     }
 }
 
-/// Returns the part of the configuration that the machine of a session knows.
+/// Returns the part of the configuration that a session machine uses.
 fn session_settings(services: &Services) -> Settings {
     let Services { agents, tools, policy, exchange_limits: exchanges, .. } = services;
     let limits = Limits {

@@ -1,9 +1,9 @@
 //! Live pages: one task for each session with open pages renders its patches once for all of them.
 //!
-//! The task reads committed records, never the session's own task, and renders at most thirty times
-//! a second, or twenty if more arrives than anybody can read. A page that joins gets the changes
-//! since it was rendered. A page that is too old or fell behind has to reload. The task ends some
-//! time after the last page has disconnected.
+//! The task subscribes to committed records, independent of the session's driver, and renders at most
+//! thirty times a second, or twenty if records arrive faster than people can read. A page that joins
+//! gets the changes since it was rendered. A page that is too old or fell behind has to reload. The
+//! task ends some time after the last page has disconnected.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -25,11 +25,11 @@ use crate::window;
 /// Minimum time between two frames. The cost of a patch in the browser (layout and paint) hardly
 /// depends on its size, and thirty frames a second look as smooth as sixty.
 const FRAME: Duration = Duration::from_millis(33);
-/// Number of records in a frame after which the next frame may wait longer: more than anybody
-/// reads.
+/// Maximum number of records in a frame that people can read. After a larger frame, the next one is
+/// delayed for longer.
 const READABLE: usize = 6;
 const LONG_FRAME: Duration = Duration::from_millis(50);
-/// Interval of checks for signs of life of a program.
+/// Interval of checks for activity of a program.
 const PULSE_INTERVAL: Duration = Duration::from_secs(1);
 /// Number of messages kept in memory for a view with open pages.
 const MESSAGES_KEPT: usize = 8 * render::WINDOW;
@@ -56,7 +56,7 @@ struct Join {
     reply: oneshot::Sender<Result<Joined, store::Error>>,
 }
 
-/// First patch and subscription of a page that joins a view.
+/// First patch and subscription of a page that has joined a view.
 pub struct Joined {
     pub first: PageUpdate,
     pub live: broadcast::Receiver<PageUpdate>,
@@ -115,7 +115,7 @@ impl Views {
         let (views, session) = (self.clone(), session.clone());
         tokio::spawn(async move {
             if let Err(error) = Drawing::run(&views, session.clone(), joining).await {
-                tracing::error!(%error, "a page cannot be rendered");
+                tracing::error!(%error, "cannot render a page");
             }
             views.open().retain(|_, joins| !joins.is_closed());
         });
@@ -140,7 +140,7 @@ struct Drawing<'a> {
     watched_at: Instant,
     /// Activity of the program as last shown.
     pulse: Option<Pulse>,
-    looked_at: Instant,
+    pulse_at: Instant,
     watchers: broadcast::Sender<PageUpdate>,
 }
 
@@ -152,11 +152,11 @@ impl<'a> Drawing<'a> {
     ) -> Result<(), store::Error> {
         // Subscribe first, then read: a record committed in between arrives twice and is recognised
         // by its number.
-        let mut news = views.hub.watch(&session);
+        let mut events = views.hub.watch(&session);
         let page = match Self::load(views, &session).await {
             Ok(page) => page,
             Err(error) => {
-                // The caller gets the error; others that wait try again.
+                // The first caller gets the error; other callers try again.
                 if let Some(Join { reply, .. }) = joining.recv().await {
                     let _ = reply.send(Err(error));
                 }
@@ -165,7 +165,7 @@ impl<'a> Drawing<'a> {
         };
         let (watchers, _) = broadcast::channel(PATCHES_KEPT);
         let (waiting, now) = (Vec::new(), Instant::now());
-        let (drawn_at, watched_at, looked_at, pulse) = (now, now, now, None);
+        let (drawn_at, watched_at, pulse_at, pulse) = (now, now, now, None);
         let mut drawing = Self {
             views,
             session,
@@ -175,22 +175,22 @@ impl<'a> Drawing<'a> {
             frame: FRAME,
             watched_at,
             pulse,
-            looked_at,
+            pulse_at,
             watchers,
         };
         loop {
             if drawing.watchers.receiver_count() > 0 {
                 drawing.watched_at = Instant::now();
             }
-            let (due, look) =
-                (drawing.drawn_at + drawing.frame, drawing.looked_at + PULSE_INTERVAL);
+            let (due, pulse_due) =
+                (drawing.drawn_at + drawing.frame, drawing.pulse_at + PULSE_INTERVAL);
             tokio::select! {
                 join = joining.recv() => match join {
                     Some(join) => drawing.join(join).await?,
                     None => return Ok(()),
                 },
-                heard = news.recv() => {
-                    if !drawing.hear(heard, &mut news).await? {
+                event = events.recv() => {
+                    if !drawing.take_event(event, &mut events).await? {
                         return Ok(());
                     }
                 }
@@ -200,7 +200,7 @@ impl<'a> Drawing<'a> {
                         return Ok(());
                     }
                 }
-                () = sleep_until(look), if drawing.is_watched_at_work() => drawing.look(),
+                () = sleep_until(pulse_due), if drawing.needs_pulse() => drawing.update_pulse(),
                 () = sleep_until(drawing.watched_at + IDLE_TIMEOUT) => {
                     if drawing.watchers.receiver_count() == 0 && joining.is_empty() {
                         return Ok(());
@@ -210,15 +210,15 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    fn is_watched_at_work(&self) -> bool {
+    fn needs_pulse(&self) -> bool {
         let state = self.page.transcript().summary.state();
         let is_at_work = matches!(state, SessionState::Running | SessionState::Waiting);
         (is_at_work || self.pulse.is_some()) && self.watchers.receiver_count() > 0
     }
 
-    /// Shows the program's activity, which includes lines that produce no records.
-    fn look(&mut self) {
-        self.looked_at = Instant::now();
+    /// Sends a patch if the program's activity has changed, which includes lines that produce no records.
+    fn update_pulse(&mut self) {
+        self.pulse_at = Instant::now();
         let pulse = self.views.context.pulse_of(&self.session, self.page.transcript());
         if pulse != self.pulse {
             let update = self.update(Some(vec![self.page.pulse(pulse.as_ref())]));
@@ -246,7 +246,7 @@ impl<'a> Drawing<'a> {
         let pulse = self.views.context.pulse_of(&self.session, transcript);
         let pulse = is_program.then(|| self.page.pulse(pulse.as_ref()));
         let missed = self.page.head().0.saturating_sub(seen.0);
-        let first = self.heavy(missed, |it| {
+        let first = self.draw_large(missed, |it| {
             it.update(it.page.since(seen).map(|mut ops| {
                 ops.extend(pulse);
                 ops
@@ -261,39 +261,40 @@ impl<'a> Drawing<'a> {
         self.waiting.extend(commit.records_after(self.seen()).iter().cloned());
     }
 
-    /// Returns the number of the last record that is rendered or waits to be.
+    /// Returns the number of the last record that is rendered or waits to be rendered.
     fn seen(&self) -> Seq {
         self.waiting.last().map_or(self.page.head(), |it| it.seq)
     }
 
-    /// Handles events of the session. Returns whether the view continues.
-    async fn hear(
+    /// Handles an event of the session, and further events that are available. Returns whether the view
+    /// continues.
+    async fn take_event(
         &mut self,
-        heard: Result<SessionEvent, RecvError>,
-        news: &mut broadcast::Receiver<SessionEvent>,
+        event: Result<SessionEvent, RecvError>,
+        events: &mut broadcast::Receiver<SessionEvent>,
     ) -> Result<bool, store::Error> {
-        match heard {
+        match event {
             Ok(SessionEvent::Committed(commit)) => {
                 self.take(&commit);
                 loop {
-                    match news.try_recv() {
+                    match events.try_recv() {
                         Ok(SessionEvent::Committed(commit)) => self.take(&commit),
                         Ok(SessionEvent::Deleted) => return Ok(false),
                         Ok(SessionEvent::StorageFailed(why)) => self.send_failure(why),
-                        Err(TryRecvError::Lagged(_)) => self.read_on().await?,
+                        Err(TryRecvError::Lagged(_)) => self.catch_up().await?,
                         Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(true),
                     }
                 }
             }
             Ok(SessionEvent::StorageFailed(why)) => self.send_failure(why),
-            Err(RecvError::Lagged(_)) => self.read_on().await?,
+            Err(RecvError::Lagged(_)) => self.catch_up().await?,
             Ok(SessionEvent::Deleted) | Err(RecvError::Closed) => return Ok(false),
         }
         Ok(true)
     }
 
-    /// Reads records from the log after too many commits arrived together.
-    async fn read_on(&mut self) -> Result<(), store::Error> {
+    /// Reads records from the log after commits were missed.
+    async fn catch_up(&mut self) -> Result<(), store::Error> {
         loop {
             let after = self.seen();
             let range = ReadRange { after, up_to: None, limit: READ_AT_ONCE, deltas: true };
@@ -321,7 +322,7 @@ impl<'a> Drawing<'a> {
         if waiting.is_empty() {
             return Ok(());
         }
-        let mut patch = self.heavy(waiting.len() as u64, |it| it.page.apply(&waiting));
+        let mut patch = self.draw_large(waiting.len() as u64, |it| it.page.apply(&waiting));
         for run in self.page.take_missed() {
             let answer = self.read_answer(run).await?;
             if let (Some(ops), Some(answer)) = (&mut patch, answer) {
@@ -333,7 +334,7 @@ impl<'a> Drawing<'a> {
         Ok(())
     }
 
-    /// Reads an answer that precedes the messages kept in memory. Some page may have loaded it.
+    /// Reads an answer that precedes the messages kept in memory. A page may have loaded it.
     async fn read_answer(&self, run: ResponseId) -> Result<Option<Message>, store::Error> {
         let records = self.views.store.records_of_run(&self.session, &run).await?;
         Ok(in_place(|| {
@@ -343,9 +344,9 @@ impl<'a> Drawing<'a> {
         }))
     }
 
-    /// Runs `draw`, which renders this number of records. A large patch must not block other tasks
-    /// of this thread.
-    fn heavy<T>(&mut self, n_records: u64, draw: impl FnOnce(&mut Self) -> T) -> T {
+    /// Runs `draw`, which renders this number of records. A large number is rendered with
+    /// `block_in_place`, so that it does not block other tasks of this thread.
+    fn draw_large<T>(&mut self, n_records: u64, draw: impl FnOnce(&mut Self) -> T) -> T {
         if n_records > LARGE_PATCH { in_place(|| draw(self)) } else { draw(self) }
     }
 

@@ -16,7 +16,7 @@ pub struct Opened {
 
 const PAGE: usize = 1000;
 
-/// Reads a window, with only the ends of long bodies. `None` if there is no such session.
+/// Reads a window with shortened bodies. `None` if there is no such session.
 pub async fn read(
     store: &Store,
     session: &SessionId,
@@ -57,7 +57,7 @@ pub async fn read_whole_at(
     Ok(all.map(|it| in_place(|| cut(it, window))))
 }
 
-/// Returns a window of a transcript that contains the whole session.
+/// Cuts a window out of a transcript that contains the whole session.
 pub fn cut(mut transcript: Transcript, Window { before, limit }: Window) -> Opened {
     let n = transcript.messages.len();
     transcript.messages.retain(|it| before.is_none_or(|before| it.first < before));

@@ -45,7 +45,7 @@ async fn an_exchange_that_was_never_delivered_fails_at_restart() {
     let end = events.iter().find(|it| it["type"] == "agent_callback_result").unwrap();
     assert_eq!(end["error"]["code"], "agent_failed");
     let words = end["error"]["message"].as_str().unwrap();
-    assert!(words.contains("the server stopped before a new session was made"), "{words}");
+    assert!(words.contains("the server stopped before a new session was created"), "{words}");
     let sessions = server.get("/api/sessions").await;
     assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1);
 }

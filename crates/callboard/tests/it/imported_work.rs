@@ -154,7 +154,7 @@ async fn the_page_says_what_an_import_stopped() {
     for words in [
         "it was not complete when it was imported",
         "This session was imported. 3 messages are held back.",
-        "nothing starts until you say something",
+        "nothing starts until you send a message",
         "The session was imported before the answer came.",
     ] {
         assert!(page.contains(words), "{words}");

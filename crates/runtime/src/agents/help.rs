@@ -9,18 +9,18 @@ use std::time::{Duration, SystemTime};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// Time limit for a program's output; a program that takes longer counts as silent.
+/// Time limit for a program's help output; a program that takes longer has none.
 const HELP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Output of a program about itself, cached until the file of the program changes.
+/// Cache of the help text or version that a program prints, valid until the program's file changes.
 #[derive(Debug, Default)]
-pub(super) struct Learned {
-    known: Mutex<Option<(Identity, Option<String>)>>,
-    /// Held while the program runs, so that it runs once.
-    asking: tokio::sync::Mutex<()>,
+pub(super) struct HelpCache {
+    cached: Mutex<Option<(Identity, Option<String>)>>,
+    /// Held while the program runs, so that concurrent callers run it once.
+    running: tokio::sync::Mutex<()>,
 }
 
-/// Identity of a program's file. An update changes it.
+/// Identity of a program's file, which changes when the program is updated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Identity {
     file: PathBuf,
@@ -30,45 +30,45 @@ struct Identity {
 
 impl Identity {
     fn of(file: &Path) -> Option<Self> {
-        let about = file.metadata().ok()?;
-        let modified = about.modified().ok();
-        Some(Self { file: file.to_owned(), modified, bytes: about.len() })
+        let metadata = file.metadata().ok()?;
+        let modified = metadata.modified().ok();
+        Some(Self { file: file.to_owned(), modified, bytes: metadata.len() })
     }
 }
 
-impl Learned {
-    /// Returns the output for this file. `None` if the program has not run yet or was silent.
-    pub(super) fn of(&self, file: &Path) -> Option<String> {
-        self.known_of(file).flatten()
+impl HelpCache {
+    /// Returns the cached output for this file. `None` if the program has not run or printed nothing.
+    pub(super) fn get(&self, file: &Path) -> Option<String> {
+        self.cached_for(file).flatten()
     }
 
-    fn known_of(&self, file: &Path) -> Option<Option<String>> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let (identity, answer) = known.as_ref()?;
-        (Some(identity) == Identity::of(file).as_ref()).then(|| answer.clone())
+    fn cached_for(&self, file: &Path) -> Option<Option<String>> {
+        let cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let (identity, text) = cached.as_ref()?;
+        (Some(identity) == Identity::of(file).as_ref()).then(|| text.clone())
     }
 
-    /// Replaces the cached output with an empty one, after the program lacked a feature that it had
+    /// Replaces the cached output with an empty one, because the program lacked a feature that it had
     /// listed.
-    pub(super) fn refute(&self, file: &Path) {
+    pub(super) fn invalidate(&self, file: &Path) {
         let identity = Identity::of(file);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        *known = identity.map(|it| (it, Some(String::new())));
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        *cached = identity.map(|it| (it, Some(String::new())));
     }
 
-    /// Runs `file` and caches its output, unless that is known.
+    /// Runs `file` and caches its output, unless it is already cached.
     #[expect(clippy::disallowed_methods, reason = "the process ends with this call")]
-    pub(super) async fn ask(
+    pub(super) async fn fill(
         &self,
         file: &Path,
         arguments: impl IntoIterator<Item = impl AsRef<std::ffi::OsStr>>,
         environment: &[(OsString, OsString)],
     ) {
-        let _asking = self.asking.lock().await;
-        let Some(identity) = Identity::of(file).filter(|_| self.known_of(file).is_none()) else {
+        let _running = self.running.lock().await;
+        let Some(identity) = Identity::of(file).filter(|_| self.cached_for(file).is_none()) else {
             return;
         };
-        let answer = Command::new(file)
+        let output = Command::new(file)
             .args(arguments)
             .env_clear()
             .envs(environment.iter().map(|(name, value)| (name, value)))
@@ -77,16 +77,16 @@ impl Learned {
             .kill_on_drop(true)
             .output();
         // A program that cannot be started reports the reason when it is launched.
-        let said = timeout(HELP_TIMEOUT, answer).await.ok().and_then(Result::ok);
+        let output = timeout(HELP_TIMEOUT, output).await.ok().and_then(Result::ok);
         // Pi writes to stdout only during a conversation.
-        let words = said.and_then(|it| {
-            // A program that does not know the option may only report that by its exit code. A
-            // wrapper that ignores the option counts as silent.
-            let is_answer = !it.status.success() || !it.stdout.is_empty() || !it.stderr.is_empty();
-            is_answer.then_some(if it.stdout.is_empty() { it.stderr } else { it.stdout })
+        let bytes = output.and_then(|it| {
+            // A program that does not know the option may report that only by its exit code. A
+            // wrapper that ignores the option prints nothing and succeeds.
+            let is_help = !it.status.success() || !it.stdout.is_empty() || !it.stderr.is_empty();
+            is_help.then_some(if it.stdout.is_empty() { it.stderr } else { it.stdout })
         });
-        let answer = words.map(|it| String::from_utf8_lossy(&it).into_owned());
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some((identity, answer));
+        let text = bytes.map(|it| String::from_utf8_lossy(&it).into_owned());
+        *self.cached.lock().unwrap_or_else(PoisonError::into_inner) = Some((identity, text));
     }
 }
 
@@ -96,26 +96,26 @@ mod tests {
 
     use super::*;
 
-    async fn said(script: &str) -> Option<String> {
+    async fn help_of(script: &str) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("program");
         std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let learned = Learned::default();
-        learned.ask(&file, ["app-server", "--help"], &[]).await;
-        learned.of(&file)
+        let cache = HelpCache::default();
+        cache.fill(&file, ["app-server", "--help"], &[]).await;
+        cache.get(&file)
     }
 
     #[tokio::test]
-    async fn silent_programs_have_no_output_unless_they_fail() {
+    async fn programs_without_output_have_no_help_unless_they_fail() {
         for (script, expected) in [
             ("echo help", Some("help\n")),
             ("echo help >&2", Some("help\n")),
             ("exit 2", Some("")),
-            // For example a wrapper that starts to work and finds no input.
+            // For example a wrapper that ignores the option and reads its empty input.
             ("cat", None),
         ] {
-            assert_eq!(said(script).await.as_deref(), expected, "{script}");
+            assert_eq!(help_of(script).await.as_deref(), expected, "{script}");
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use backends::{Claude, Launch, Pi, Program, ProgramBackend, ProgramKind, claude, codex, pi};
 use tools::processes::is_executable;
 
-use super::help::Learned;
+use super::help::HelpCache;
 
 /// A program as configured.
 #[derive(Debug)]
@@ -23,8 +23,8 @@ pub struct ProgramAgent {
     pub idle_limit: Duration,
     /// Whether the program is not configured, and is therefore listed only if it is installed.
     pub is_optional: bool,
-    /// Output of the program about itself, which tells whether it supports the preferred protocol.
-    learned: Learned,
+    /// Help text of the program, which shows whether it supports the preferred protocol.
+    help: HelpCache,
 }
 
 /// A program with its settings.
@@ -53,7 +53,7 @@ fn install(kind: ProgramKind) -> &'static str {
     }
 }
 
-/// Files that programs are started with: names and contents.
+/// Names and contents of the files that Callboard ships for programs.
 pub const SHIPPED: [(&str, &str); 1] = [(pi::EXTENSION_FILE, pi::EXTENSION)];
 
 /// Returns whether a program may have a tool of this name. The tools of Claude Code begin with a
@@ -103,8 +103,8 @@ impl Which {
         }
     }
 
-    /// Returns the arguments with which the program prints information about itself.
-    fn question(&self) -> Option<&'static [&'static str]> {
+    /// Returns the arguments with which the program prints its help text or version.
+    fn help_arguments(&self) -> Option<&'static [&'static str]> {
         match self {
             // Claude Code reports its version in every conversation.
             Self::Claude(_) => None,
@@ -113,9 +113,9 @@ impl Which {
         }
     }
 
-    /// Returns the program's command and its backend. `learned` is the output of the program about
-    /// itself.
-    fn start(&self, launch: &Launch, learned: Option<&str>) -> (Program, Box<dyn ProgramBackend>) {
+    /// Returns the program's command and its backend. `help` is the help text or version that the
+    /// program printed.
+    fn start(&self, launch: &Launch, help: Option<&str>) -> (Program, Box<dyn ProgramBackend>) {
         match self {
             Self::Claude(settings) => (
                 claude::program(settings, launch),
@@ -123,12 +123,12 @@ impl Which {
             ),
             Self::Codex(settings) => {
                 let settings =
-                    codex::Settings { app_server: has_app_server(learned), ..(**settings).clone() };
+                    codex::Settings { app_server: has_app_server(help), ..(**settings).clone() };
                 let program = codex::program(&settings, launch);
                 (program, codex::backend(Arc::new(settings), launch))
             }
             Self::Pi(settings) => {
-                let version = learned.and_then(pi::version_in);
+                let version = help.and_then(pi::version_in);
                 let settings = pi::Settings { version, ..(**settings).clone() };
                 (pi::program(&settings, launch), Box::new(Pi::new(Arc::new(settings), launch)))
             }
@@ -136,13 +136,12 @@ impl Which {
     }
 }
 
-/// Returns whether Codex supports the app-server protocol. A silent program is assumed to support
-/// it.
+/// Returns whether Codex supports the app-server protocol, which is assumed if it has no help text.
 fn has_app_server(help: Option<&str>) -> bool {
     help.is_none_or(codex::has_app_server)
 }
 
-/// A program that is ready to be started, and its backend.
+/// Command and environment of a program to start, and its backend.
 pub struct Ready {
     pub backend: Box<dyn ProgramBackend>,
     pub command: Vec<String>,
@@ -157,33 +156,37 @@ impl ProgramAgent {
         idle_limit: Duration,
     ) -> Self {
         let (command, which) = (settings.command.clone(), Which::new(kind, settings));
-        let learned = Learned::default();
-        Self { which, command, inherited, idle_limit, is_optional: false, learned }
+        let help = HelpCache::default();
+        Self { which, command, inherited, idle_limit, is_optional: false, help }
     }
 
-    /// Determines what the installed program can do, unless that is known.
+    /// Reads the help text of the installed program, unless it is cached.
     pub async fn examine(&self) {
-        let (Some(question), Some(file)) = (self.which.question(), self.found()) else { return };
-        let words = self.command.iter().skip(1).map(String::as_str);
-        self.learned.ask(&file, words.chain(question.iter().copied()), &self.inherited).await;
+        let (Some(help_arguments), Some(file)) = (self.which.help_arguments(), self.found()) else {
+            return;
+        };
+        let arguments = self.command.iter().skip(1).map(String::as_str);
+        self.help
+            .fill(&file, arguments.chain(help_arguments.iter().copied()), &self.inherited)
+            .await;
     }
 
     /// Returns the version that the installed program reports, if any.
     pub async fn version(&self) -> Option<String> {
         let file = self.found()?;
-        let words = self.command.iter().skip(1).map(String::as_str);
-        let answered = Learned::default();
-        answered.ask(&file, words.chain(["--version"]), &self.inherited).await;
-        pi::version_in(&answered.of(&file)?)
+        let arguments = self.command.iter().skip(1).map(String::as_str);
+        let help = HelpCache::default();
+        help.fill(&file, arguments.chain(["--version"]), &self.inherited).await;
+        pi::version_in(&help.get(&file)?)
     }
 
-    /// Returns the features that the installed program lacks, as far as that is known.
+    /// Returns the features that the installed program lacks, as far as they are known.
     pub fn limits(&self) -> Option<&'static str> {
         let is_limited =
-            matches!(self.which, Which::Codex(_)) && !has_app_server(self.learned().as_deref());
+            matches!(self.which, Which::Codex(_)) && !has_app_server(self.help_text().as_deref());
         is_limited.then_some(
-            "This Codex has no app-server, or too old a one: its answers come whole, and it does what \
-             its sandbox allows without asking. Get a newer one with npm i -g @openai/codex.",
+            "This Codex has no app-server, or an outdated one: answers are not streamed, and commands \
+             that its sandbox allows run without approval. Update it with npm i -g @openai/codex.",
         )
     }
 
@@ -191,25 +194,25 @@ impl ProgramAgent {
     pub fn can_be_steered(&self) -> bool {
         match self.which {
             Which::Claude(_) | Which::Pi(_) => true,
-            Which::Codex(_) => has_app_server(self.learned().as_deref()),
+            Which::Codex(_) => has_app_server(self.help_text().as_deref()),
         }
     }
 
     /// Records that the program's preferred protocol does not work, whatever its help text says.
     pub fn mark_outdated(&self) {
         if let Some(file) = self.found() {
-            self.learned.refute(&file);
+            self.help.invalidate(&file);
         }
     }
 
-    /// Returns the output of the installed program about itself, if it is known.
-    fn learned(&self) -> Option<String> {
-        self.found().and_then(|it| self.learned.of(&it))
+    /// Returns the help text or version of the installed program, if it is cached.
+    fn help_text(&self) -> Option<String> {
+        self.found().and_then(|it| self.help.get(&it))
     }
 
     pub fn start(&self, launch: &Launch) -> Ready {
         let (Program { mut command, env }, backend) =
-            self.which.start(launch, self.learned().as_deref());
+            self.which.start(launch, self.help_text().as_deref());
         if let (Some(first), Some(found)) = (command.first_mut(), self.found()) {
             *first = found.display().to_string();
         }

@@ -6,7 +6,7 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 
 use super::read;
 
-/// Every byte, and every length of padding.
+/// Tests every byte value and every length of padding.
 #[test]
 fn encoded_bytes_are_decoded() {
     let bytes: Vec<u8> = (0..=255).collect();

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 /// The channel to a caller.
 pub(crate) type Reply = oneshot::Sender<Result<Answer, Refused>>;
 
-/// Returns a number that no other caller of this process has.
+/// Returns a number that is unique in this process.
 pub(crate) fn new_reply_id() -> ReplyId {
     static LAST: AtomicU64 = AtomicU64::new(0);
     ReplyId(LAST.fetch_add(1, Ordering::Relaxed) + 1)
@@ -42,7 +42,7 @@ impl Envelope {
 #[derive(Default)]
 pub(super) struct Callers {
     waiting: HashMap<ReplyId, Reply>,
-    /// Callers of tools: their calls are given up with them.
+    /// Callers of tools, whose calls are cancelled when they disconnect.
     of_tools: HashSet<ReplyId>,
 }
 
@@ -61,7 +61,7 @@ impl Callers {
     pub(super) fn reply(&mut self, to: ReplyId, answer: Result<Answer, Refused>) {
         self.of_tools.remove(&to);
         if let Some(reply) = self.waiting.remove(&to) {
-            // A caller that is gone needs no reply.
+            // A caller that has disconnected needs no reply.
             let _ = reply.send(answer);
         }
     }
@@ -70,7 +70,7 @@ impl Callers {
         !self.waiting.is_empty()
     }
 
-    /// Refuses everybody who still waits.
+    /// Refuses all callers that still wait.
     pub(super) fn refuse_all(&mut self, why: &Refused) {
         self.of_tools.clear();
         for (_, reply) in self.waiting.drain() {
@@ -78,7 +78,7 @@ impl Callers {
         }
     }
 
-    /// Waits until a caller of a tool is gone.
+    /// Waits until a caller of a tool has disconnected.
     pub(super) async fn next_gone(&mut self) -> ReplyId {
         poll_fn(|context| self.poll_gone(context)).await
     }

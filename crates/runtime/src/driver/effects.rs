@@ -1,4 +1,4 @@
-//! How each effect of the machine is carried out.
+//! Carries out the effects of the machine.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::sessions::Services;
 use crate::{clock, history};
 
 impl Driver {
-    /// Carries out one effect. Returns the machine's reply where it asked for something.
+    /// Carries out one effect. Returns the input with the result if the machine asked for one.
     pub(super) async fn carry_out(&mut self, effect: Effect) -> Result<Option<Input>, Stop> {
         match effect {
             Effect::Judge { query, call } => {
@@ -89,7 +89,7 @@ impl Driver {
         Ok(None)
     }
 
-    /// Carries out an order about the program, if it is there.
+    /// Carries out an order about the program, if it runs.
     fn drive_program(&mut self, order: ProgramOrder) {
         let Some(program) = &mut self.program else { return };
         let process = &mut program.process;
@@ -103,7 +103,7 @@ impl Driver {
         }
     }
 
-    /// Appends records, then publishes them. Nothing is appended while a program that was told to end is there.
+    /// Appends records, then publishes them. Nothing is appended while a program is shutting down.
     async fn append(
         &mut self,
         records: Vec<Record>,
@@ -127,8 +127,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Ends the session's work because the log cannot be written. The failure is published once, and not at
-    /// every attempt to open the session again, which waits until nothing of this run is at work.
+    /// Ends the session's work because the log cannot be written. The failure is published once, not at every
+    /// attempt to open the session again. Returns when all work of the run has ended.
     async fn give_up(&mut self, error: &store::AppendError) -> Stop {
         let why = error.to_string();
         let lost_run = self.session.has_run();
@@ -137,7 +137,7 @@ impl Driver {
             self.services.hub.publish_failure(&self.id, &why);
         }
         for effect in self.session.abandon() {
-            // The effects of giving up need no store.
+            // The effects of abandoning a run need no store.
             let _ = Box::pin(self.carry_out(effect)).await;
         }
         self.callers.refuse_all(&Refused::Storage(why.clone()));
@@ -154,7 +154,7 @@ impl Driver {
                 self.callers.reply(to, Ok(Answer::Done));
                 Stop::Deleted
             }
-            // The run is stopped already: what the log says of it has to be taken up from there.
+            // The run has been stopped, so it has to be recovered from the log.
             Err(error) => {
                 let why = error.to_string();
                 self.callers.reply(to, Err(Refused::Storage(why.clone())));
@@ -163,7 +163,7 @@ impl Driver {
         }
     }
 
-    /// Stores raw lines. They are a help, not the log: if that fails, the session goes on.
+    /// Stores raw lines. They are not part of the log, so the session continues if that fails.
     async fn store_raw(&mut self, lines: Vec<RawLine>, unrecognized: BTreeMap<String, u64>) {
         let store = &self.services.store;
         let mut stored = Ok(());
@@ -182,28 +182,29 @@ impl Driver {
             stored = stored.and(store.count_unrecognized(found.collect()).await);
         }
         if let Err(error) = stored {
-            tracing::warn!(session = %self.id, %error, "raw lines of a program were not kept");
+            tracing::warn!(session = %self.id, %error, "cannot store the raw lines of a program");
         }
     }
 
-    /// Stores a grant. The call itself was allowed in the log already; only later ones would be asked about again.
+    /// Stores a grant. If that fails, the call itself is still allowed, and later calls need an approval
+    /// again.
     async fn store_grant(&mut self, id: String, covers: String) {
         let grant = Grant { id, covers, at: clock::now() };
         if let Err(error) = self.services.store.add_grant(grant).await {
-            tracing::error!(session = %self.id, %error, "a grant could not be stored");
+            tracing::error!(session = %self.id, %error, "cannot store a grant");
         }
     }
 
     async fn remove_grant(&mut self, covers: String, to: ReplyId, answer: Answer) {
         let removed = self.services.store.remove_grant_of(&covers).await;
         if let Err(error) = &removed {
-            tracing::error!(session = %self.id, %error, "a grant could not be revoked");
+            tracing::error!(session = %self.id, %error, "cannot revoke a grant");
         }
         let answer = removed.map(|_| answer).map_err(|error| Refused::Storage(error.to_string()));
         self.callers.reply(to, answer);
     }
 
-    /// Starts a tool. Only a call that was judged with these arguments runs.
+    /// Starts a tool, if the call was judged with these arguments.
     fn run_tool(&mut self, run: ResponseId, call_id: CallId, arguments: &str) {
         let (stop, stopped) = watch::channel(false);
         let updates = self.tools.updates();
@@ -237,7 +238,7 @@ impl Driver {
         self.tools.add(run, call_id, stop, task);
     }
 
-    /// Ends processes that calls left behind when an earlier server died.
+    /// Ends processes that calls of an earlier server left behind.
     fn end_processes(&mut self, calls: Vec<CallId>) {
         for call_id in calls {
             let processes = Processes::of(None, &Mark::of_call(&call_id));
@@ -245,8 +246,8 @@ impl Driver {
         }
     }
 
-    /// Reads the history, or first waits for MCP servers whose tools the agent may use. Meanwhile the run can be
-    /// stopped.
+    /// Reads the history, or first waits for MCP servers whose tools the agent may use. The run can be
+    /// stopped during that time.
     async fn prepare_history(
         &mut self,
         request: HistoryRequest,
@@ -288,7 +289,7 @@ impl Driver {
         let Services { agents, tools, .. } = &*self.services;
         let agent = &self.session.summary().agent;
         let Some(choice) = agents.tool_choice(agent) else {
-            // A program has tools of its own, and the demo agent knows ours.
+            // A program has its own tools, and the demo agent has a fixed list of ours.
             let specs = if agents.is_program(agent) { Vec::new() } else { tools.specs() };
             let names = specs.into_iter().map(|it| it.name.into_owned()).collect();
             return OfferedTools { names, functions: None };

@@ -1,18 +1,19 @@
-//! Start parameters that come from a session's log: the folder of the program, and which of the program's
-//! own conversations it resumes.
+//! Start parameters from a session's log: the workspace of a program, and the id of the program's own
+//! conversation to resume.
 //!
-//! A log may have been imported, now or by an earlier version, so nothing of it is used as it stands: a
-//! workspace counts when a person of this server chose it, an id when it has the right shape.
+//! A log may have been imported, so it is not trusted: a workspace is used only if a user of this server has
+//! chosen it, and an id only if it is well-formed.
 
 use std::path::Path;
 
 use backends::ResumeId;
 use transcript::Summary;
 
-/// A conversation that could not be resumed so often in a row is given up.
+/// Number of consecutive failures after which a conversation is not resumed any more.
 const MAX_FAILED_RESUMES: u32 = 2;
 
-/// The program's own conversation, or why it cannot be resumed. None if there is none.
+/// Returns the id of the program's own conversation, or the reason why it cannot be resumed. `None` if there
+/// is no conversation.
 pub(crate) fn resume_id(
     summary: &Summary,
     workspace: &Path,

@@ -1,4 +1,4 @@
-//! Judgement of a call: the policy, the stored grants, and what the call would overwrite.
+//! Judgement of a call by the policy, the stored grants and the files that it would overwrite.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ impl Driver {
         let (services, agent) = (Arc::clone(&self.services), self.session.summary().agent.clone());
         let known = self.prepared.get(&call.call_id, &call.arguments);
         let is_new = known.is_none() && call.asker == Asker::Callboard;
-        // Rules look at where links lead, which may wait for a disk.
+        // Rules resolve symbolic links, which may block on the disk.
         let work = move || {
             let judged = match call.asker {
                 Asker::Callboard => {
@@ -35,7 +35,7 @@ impl Driver {
             self.prepared.add(call, prepared);
         }
         if let Some(covers) = judged.matching.clone() {
-            // A grant that cannot be read is none.
+            // A grant that cannot be read does not count.
             let granted = self.services.store.is_granted(&covers).await;
             judged.is_granted_always = granted.unwrap_or(false);
         }
@@ -47,7 +47,7 @@ fn prepare(services: &Services, call: &ProposedCall) -> PreparedCall {
     services.tools.prepare(&call.tool_name, &call.arguments, &call.workspace)
 }
 
-/// Judges a call that Callboard would run, without regard to grants.
+/// Judges a call of a Callboard tool, ignoring grants.
 fn judge_own(services: &Services, agent: &str, call: &PreparedCall) -> Judged {
     if let Some(ruling) = why_impossible(services, agent, call) {
         let (matching, covers, target) = (None, None, None);
@@ -62,7 +62,7 @@ fn judge_own(services: &Services, agent: &str, call: &PreparedCall) -> Judged {
     Judged { ruling, matching, is_granted_always: false, covers, target }
 }
 
-/// Judges a call that the agent's program would run, without regard to grants.
+/// Judges a call of a tool of the agent's program, ignoring grants.
 fn judge_program(
     services: &Services,
     agent: &str,
@@ -72,7 +72,7 @@ fn judge_program(
 ) -> Judged {
     let parsed = &ParsedCall::new(&call.tool_name, &call.arguments, &call.workspace);
     let private = &services.policy.private;
-    // Only a person can fill in a form, and an answer is about that form alone.
+    // Only a person can fill in a form, and the answer does not apply to other forms.
     if has_form {
         let (ruling, target) = (Ruling::Ask, write_target(parsed, private));
         return Judged { ruling, matching: None, is_granted_always: false, covers: None, target };
@@ -107,7 +107,7 @@ fn ruling(verdict: Verdict) -> Ruling {
     }
 }
 
-/// Returns why a call could not run even if it were approved.
+/// Returns a ruling that denies a call which could not run even if it were approved.
 fn why_impossible(services: &Services, agent: &str, call: &PreparedCall) -> Option<Ruling> {
     let tool = call.parsed().tool();
     // A model may name tools that it was not offered.
@@ -115,7 +115,7 @@ fn why_impossible(services: &Services, agent: &str, call: &PreparedCall) -> Opti
     let error = if may_use {
         services.tools.why_impossible(call)?
     } else {
-        let message = format!("There is no tool '{tool}' for you. Use those you were given.");
+        let message = format!("You have no tool '{tool}'. Use only the tools that you were given.");
         ErrorInfo::new(ErrorCode::ToolNotFound, message)
     };
     let why = without_advice(&error.message).to_owned();

@@ -9,31 +9,31 @@ use transcript::ErrorInfo;
 use super::Driver;
 use crate::agents::LaunchedAgent;
 use crate::driver::from_log;
-use crate::driver::process::{Heard, Process, Start};
+use crate::driver::process::{Process, ProcessOutput, Start};
 use crate::passes::Pass;
 
-/// The agent's program.
+/// The running program of an agent.
 pub(super) struct RunningProgram {
     pub(super) process: Process,
-    /// Lets the program call our tools, as long as it runs.
+    /// Pass for Callboard's tools, valid while the program runs.
     _pass: Option<Pass>,
 }
 
 impl RunningProgram {
     pub(super) async fn next(&mut self) -> Input {
-        let heard = self.process.next().await;
-        self.as_input(heard)
+        let output = self.process.next().await;
+        self.as_input(output)
     }
 
     pub(super) fn try_next(&mut self) -> Option<Input> {
-        let heard = self.process.try_next()?;
-        Some(self.as_input(heard))
+        let output = self.process.try_next()?;
+        Some(self.as_input(output))
     }
 
-    fn as_input(&mut self, heard: Heard) -> Input {
-        Input::Agent(match heard {
-            Heard::Line(line) => AgentInput::Line(line),
-            Heard::Exited(code) => {
+    fn as_input(&mut self, output: ProcessOutput) -> Input {
+        Input::Agent(match output {
+            ProcessOutput::Line(line) => AgentInput::Line(line),
+            ProcessOutput::Exited(code) => {
                 AgentInput::Exited { code, stderr: self.process.take_stderr(false) }
             }
         })
@@ -41,7 +41,7 @@ impl RunningProgram {
 }
 
 impl Driver {
-    /// Launches the agent. Also returns why a program could not resume its conversation.
+    /// Launches the agent. Also returns a notice if a program cannot resume its conversation.
     pub(super) async fn launch(
         &mut self,
         workspace: PathBuf,
@@ -75,12 +75,12 @@ impl Driver {
         }
     }
 
-    /// Returns what the agent is started with, and why it cannot resume its conversation.
+    /// Returns the agent's start parameters, and a notice if it cannot resume its conversation.
     fn launch_settings(&self, workspace: &Path, pass: Option<&Pass>) -> (Launch, Option<String>) {
         let (resume, notice) = match from_log::resume_id(self.session.summary(), workspace) {
             Some(Err(why)) => {
                 let text = format!(
-                    "{why}, so the program starts a new one and is told what was said above."
+                    "{why}, so the program starts a new one and gets the messages above as text."
                 );
                 (None, Some(text))
             }

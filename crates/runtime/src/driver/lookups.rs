@@ -1,4 +1,4 @@
-//! Look-ups in the store for commands.
+//! Look-ups in the store on behalf of commands.
 
 use session::{Found, Lookup};
 use store::{MessageKind, MessageRow, Store, Window};
@@ -6,7 +6,7 @@ use transcript::{MessageId, Record, ResponseId, RunMessage, SessionId};
 
 use super::Driver;
 
-/// Messages that are read to find the one that follows another.
+/// Number of messages that are read to find the answer that follows a message.
 const ROWS_READ: usize = 50;
 
 impl Driver {
@@ -36,7 +36,7 @@ impl Driver {
     }
 }
 
-/// Returns the answer that the history ends with, if it ends with one.
+/// Returns the answer at the end of the history, if the last message is an answer.
 async fn last_answer(store: &Store, id: &SessionId) -> Result<Option<String>, store::Error> {
     let window = Window { before: None, limit: ROWS_READ };
     let mut rows = store.messages(id, window).await?.into_iter();
@@ -44,7 +44,7 @@ async fn last_answer(store: &Store, id: &SessionId) -> Result<Option<String>, st
     Ok(last.filter(is_answer).filter(|it| !it.superseded).map(|it| it.id))
 }
 
-/// Returns the answer with this id, or the one that follows the message with this id, unless it is superseded.
+/// Returns the answer with this id, or the answer to the message with this id, unless it is superseded.
 async fn answer_at(
     store: &Store,
     id: &SessionId,

@@ -7,7 +7,7 @@ use session::ProposedCall;
 use tools::PreparedCall;
 use transcript::{CallId, ResponseId};
 
-/// The prepared calls of the open run. A call has several if a person has edited its arguments.
+/// The prepared calls of the open run. A call has several entries if a person has edited its arguments.
 #[derive(Default)]
 pub(super) struct PreparedCalls {
     run: Option<ResponseId>,
@@ -32,7 +32,7 @@ impl PreparedCalls {
         self.calls.entry(call.call_id).or_default().push((call.arguments, prepared));
     }
 
-    /// Removes a call that runs, and returns it as it was prepared with these arguments.
+    /// Removes a call, and returns it as it was prepared with these arguments.
     pub(super) fn take(&mut self, call_id: &CallId, arguments: &str) -> Option<Arc<PreparedCall>> {
         let prepared = self.get(call_id, arguments);
         self.calls.remove(call_id);

@@ -1,8 +1,9 @@
-//! The process of a program agent: started, fed and read, and ended with everything it started.
+//! The process of a program agent: its start, input, output, and end with all its descendants.
 //!
-//! Its output comes line by line through a short channel, so that a program that writes faster than the log can
-//! be committed is held up by its own pipe. Its input has a queue of its own: a program that does not read must
-//! not block the reading of its output. The last output is [`Heard::Exited`], when no process of it is left.
+//! The output comes line by line through a short channel, which gives backpressure: a program that writes
+//! faster than the log can be committed blocks on its pipe. The input has a separate queue, because a program
+//! that does not read its input must not block the reading of its output. The last output is
+//! [`ProcessOutput::Exited`], after all processes have ended.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -26,15 +27,15 @@ use transcript::{ErrorCode, ErrorInfo};
 use crate::clock;
 use crate::pulse::Pulse;
 
-/// Maximum length of a line; the output of a tool is one line.
-const LONGEST_LINE: usize = 64 * 1024 * 1024;
-/// Bytes of one read.
-const PIECE: usize = 64 * 1024;
-/// Reads that may wait for the session.
-const PIECES: usize = 4;
+/// Maximum length of a line. The output of a tool is one line.
+const MAX_LINE: usize = 64 * 1024 * 1024;
+/// Maximum number of bytes of one read.
+const READ_BYTES: usize = 64 * 1024;
+/// Maximum number of reads that wait for the session.
+const PENDING_READS: usize = 4;
 const STDERR_TAIL: usize = 16 * 1024;
-/// Bytes that are kept of what a program writes after it was told to end.
-const LAST_LINES: usize = 1024 * 1024;
+/// Maximum number of bytes that are kept of a program's output during its shutdown.
+const MAX_LATE_BYTES: usize = 1024 * 1024;
 /// Time limit for the end of a pipe after all processes are gone.
 const PIPE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -42,19 +43,19 @@ const PIPE_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) struct Start {
     pub(super) command: Vec<String>,
     pub(super) workspace: PathBuf,
-    /// Its whole environment.
+    /// The complete environment of the process.
     pub(super) environment: Vec<(OsString, OsString)>,
 }
 
 /// Output of a program.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum ProcessOutput {
     Line(Line),
-    /// Exit code; none if a signal ended it.
+    /// Exit code; `None` if a signal ended the process.
     Exited(Option<i32>),
 }
 
-impl Heard {
+impl ProcessOutput {
     fn line(self) -> Option<Line> {
         match self {
             Self::Line(line) => Some(line),
@@ -63,32 +64,33 @@ impl Heard {
     }
 }
 
-/// Resolves when all processes of a program that was told to end are gone, to the lines that it still wrote.
-pub(super) type Leaving = JoinHandle<Vec<Line>>;
+/// The shutdown of a program or of its commands. Resolves when all processes have ended, to the late lines.
+pub(super) type Shutdown = JoinHandle<Vec<Line>>;
 
 /// A running program. Dropping it ends it.
 pub(super) struct Process {
     pub(super) pulse: Arc<Pulse>,
     processes: Processes,
     stderr: StderrTail,
-    /// Bytes of stderr before this run.
+    /// Number of bytes of stderr before this run.
     written_before: u64,
-    /// Bytes of stderr before the program opened its conversation.
+    /// Number of bytes of stderr before the program opened its conversation.
     written_starting: u64,
-    /// Commands that its earlier runs left running.
+    /// Commands of earlier runs that still run.
     earlier_commands: Vec<Begun>,
-    heard: VecDeque<Heard>,
-    output: mpsc::Receiver<Vec<Heard>>,
-    /// `None` once its stdin is closed.
+    /// Output that was received and not returned yet.
+    buffered: VecDeque<ProcessOutput>,
+    output: mpsc::Receiver<Vec<ProcessOutput>>,
+    /// Lines for stdin; `None` once stdin is closed.
     input: Option<mpsc::UnboundedSender<String>>,
-    /// Sending, or losing it, ends the program.
+    /// Sending on this channel or dropping it ends the program.
     stop: Option<oneshot::Sender<()>>,
     keeper: JoinHandle<()>,
 }
 
 impl Process {
-    /// Starts a program. The store knows of it before it exists, so that a starting server finds it whatever
-    /// happens.
+    /// Starts a program. It is stored before it is started, so that the next server can find and end it after
+    /// a crash.
     pub(super) async fn start(store: &Store, start: Start) -> Result<Self, ErrorInfo> {
         let mark = Mark::of_agent(clock::new_mark());
         let unknown = store::Process { mark: mark.value.clone(), leader: None };
@@ -103,7 +105,7 @@ impl Process {
         let pid = child.id().unwrap_or_default();
         let (stop, stopped) = oneshot::channel();
         let (input, lines_in) = mpsc::unbounded_channel();
-        let (lines_out, output) = mpsc::channel(PIECES);
+        let (lines_out, output) = mpsc::channel(PENDING_READS);
         let processes = Processes::kept(child.id(), &mark);
         let stderr = StderrTail::new(STDERR_TAIL);
         let keeper = Keeper {
@@ -116,7 +118,7 @@ impl Process {
             lines_out,
         };
         let keeper = tokio::spawn(keeper.keep(stopped));
-        let (heard, pulse) = (VecDeque::new(), Arc::new(Pulse::new(pid, clock::now())));
+        let (buffered, pulse) = (VecDeque::new(), Arc::new(Pulse::new(pid, clock::now())));
         let process = Self {
             pulse,
             processes,
@@ -124,13 +126,13 @@ impl Process {
             written_before: 0,
             written_starting: 0,
             earlier_commands: Vec::new(),
-            heard,
+            buffered,
             output,
             input: Some(input),
             stop: Some(stop),
             keeper,
         };
-        // From here on a failure drops the process, and so ends it.
+        // From here on, a failure drops and thereby ends the process.
         let leader = start_time(pid).map(|started| (pid, started));
         store.put_process(store::Process { leader, ..unknown }).await.map_err(not_stored)?;
         Ok(process)
@@ -138,60 +140,60 @@ impl Process {
 
     /// Queues a line for the program's stdin.
     pub(super) fn write(&self, line: String) {
-        // A program that does not read any more is about to exit.
+        // A program that has closed its stdin is about to exit.
         let _ = self.input.as_ref().map(|it| it.send(line));
     }
 
-    /// Closes stdin after what was queued.
+    /// Closes stdin after the queued lines.
     pub(super) fn close_input(&mut self) {
         self.input = None;
     }
 
-    /// Returns the next output. There is none after [`Heard::Exited`].
-    pub(super) async fn next(&mut self) -> Heard {
+    /// Returns the next output. There is none after [`ProcessOutput::Exited`].
+    pub(super) async fn next(&mut self) -> ProcessOutput {
         loop {
-            if let Some(heard) = self.heard.pop_front() {
-                return heard;
+            if let Some(output) = self.buffered.pop_front() {
+                return output;
             }
             match self.output.recv().await {
-                Some(heard) => self.take(heard),
+                Some(output) => self.buffer(output),
                 None => std::future::pending().await,
             }
         }
     }
 
-    pub(super) fn try_next(&mut self) -> Option<Heard> {
-        if self.heard.is_empty() {
-            let heard = self.output.try_recv().ok()?;
-            self.take(heard);
+    pub(super) fn try_next(&mut self) -> Option<ProcessOutput> {
+        if self.buffered.is_empty() {
+            let output = self.output.try_recv().ok()?;
+            self.buffer(output);
         }
-        self.heard.pop_front()
+        self.buffered.pop_front()
     }
 
-    fn take(&mut self, heard: Vec<Heard>) {
+    fn buffer(&mut self, output: Vec<ProcessOutput>) {
         self.pulse.note_line(clock::now());
-        self.heard.extend(heard);
+        self.buffered.extend(output);
     }
 
-    /// Notes that commands which run now, and stderr so far, belong to earlier runs.
+    /// Attributes running commands and the stderr so far to earlier runs.
     pub(super) fn begin_run(&mut self) {
         self.earlier_commands = self.processes.commands();
         self.written_before = self.stderr.written();
     }
 
-    /// Marks the end of the start: stderr lines up to here are not shown as reasons of a later failure.
+    /// Marks the end of the start. Earlier stderr lines are not shown as reasons of a later failure.
     pub(super) fn mark_started(&mut self) {
         self.written_starting = self.stderr.written();
     }
 
-    /// Takes what was written to stderr in this run; for a living program without what it wrote while starting.
-    pub(super) fn take_stderr(&mut self, lives: bool) -> String {
+    /// Takes the stderr of this run. For a running program, the stderr of its start is excluded.
+    pub(super) fn take_stderr(&mut self, is_running: bool) -> String {
         let before = std::mem::replace(&mut self.written_before, self.stderr.written());
-        self.stderr.since(if lives { before.max(self.written_starting) } else { before })
+        self.stderr.since(if is_running { before.max(self.written_starting) } else { before })
     }
 
-    /// Ends the commands that the program has started in this run.
-    pub(super) fn end_commands(&self) -> Leaving {
+    /// Ends the commands that the program started in this run.
+    pub(super) fn end_commands(&self) -> Shutdown {
         let (processes, earlier) = (self.processes.clone(), self.earlier_commands.clone());
         tokio::spawn(async move {
             processes.end_commands_but(&earlier).await;
@@ -199,24 +201,24 @@ impl Process {
         })
     }
 
-    /// Asks the program to end. What it writes until then is still read.
+    /// Asks the program to end. Its output is read until then.
     pub(super) fn stop(&mut self) {
         self.stop = None;
     }
 
-    /// Ends the program with everything it started.
-    pub(super) fn end(mut self) -> Leaving {
+    /// Ends the program and all its descendants.
+    pub(super) fn end(mut self) -> Shutdown {
         self.stop();
         self.close_input();
         tokio::spawn(async move {
-            let (mut lines, mut room) = (Vec::new(), LAST_LINES);
-            let mut heard = Some(Vec::from(self.heard));
-            while let Some(some) = heard {
-                for line in some.into_iter().filter_map(Heard::line) {
-                    room = room.saturating_sub(line.bytes());
-                    lines.extend(Some(line).filter(|_| room > 0));
+            let (mut lines, mut budget) = (Vec::new(), MAX_LATE_BYTES);
+            let mut next = Some(Vec::from(self.buffered));
+            while let Some(output) = next {
+                for line in output.into_iter().filter_map(ProcessOutput::line) {
+                    budget = budget.saturating_sub(line.bytes());
+                    lines.extend(Some(line).filter(|_| budget > 0));
                 }
-                heard = self.output.recv().await;
+                next = self.output.recv().await;
             }
             let _ = self.keeper.await;
             lines
@@ -224,7 +226,7 @@ impl Process {
     }
 }
 
-/// Owner of the child process until it and everything that it started has ended.
+/// Owner of the child process until it and all its descendants have ended.
 struct Keeper {
     child: Child,
     processes: Processes,
@@ -232,7 +234,7 @@ struct Keeper {
     store: Store,
     stderr: StderrTail,
     lines_in: mpsc::UnboundedReceiver<String>,
-    lines_out: mpsc::Sender<Vec<Heard>>,
+    lines_out: mpsc::Sender<Vec<ProcessOutput>>,
 }
 
 impl Keeper {
@@ -244,14 +246,14 @@ impl Keeper {
         let mut is_read = false;
         tokio::select! {
             _ = child.wait() => (),
-            // A program that has closed its stdout is of no more use.
+            // A program that has closed its stdout cannot be used any more.
             _ = &mut reading => is_read = true,
             _ = stopped => (),
         }
-        // Closes its stdin.
+        // Closes stdin.
         writing.abort();
         let ((), status) = tokio::join!(processes.end(), child.wait());
-        // A process that nobody could find may still hold a pipe open.
+        // A process that was not found may still hold a pipe open.
         if !is_read && timeout(PIPE_TIMEOUT, &mut reading).await.is_err() {
             reading.abort();
         }
@@ -261,10 +263,10 @@ impl Keeper {
             stderr.abort();
         }
         if let Err(error) = store.remove_process(&mark.value).await {
-            tracing::warn!(%error, "the end of a program could not be stored");
+            tracing::warn!(%error, "cannot store the end of a program");
         }
         let code = status.ok().and_then(|it| it.code());
-        let _ = lines_out.send(vec![Heard::Exited(code)]).await;
+        let _ = lines_out.send(vec![ProcessOutput::Exited(code)]).await;
     }
 }
 
@@ -286,31 +288,32 @@ async fn write_lines(stdin: Option<ChildStdin>, mut lines: mpsc::UnboundedReceiv
     let Some(mut stdin) = stdin else { return };
     while let Some(mut line) = lines.recv().await {
         line.push('\n');
-        // A program that does not read any more is about to exit.
+        // A program that has closed its stdin is about to exit.
         if stdin.write_all(line.as_bytes()).await.is_err() {
             return;
         }
     }
 }
 
-async fn read_lines(stdout: Option<ChildStdout>, heard: mpsc::Sender<Vec<Heard>>) {
+async fn read_lines(stdout: Option<ChildStdout>, output: mpsc::Sender<Vec<ProcessOutput>>) {
     let Some(mut stdout) = stdout else { return };
-    let mut lines = Lines::new(LONGEST_LINE);
-    let mut piece = vec![0; PIECE];
-    while let Some(n) = read_some(&mut stdout, &mut piece).await {
-        let ended: Vec<Heard> = lines.take(&piece[..n]).into_iter().map(Heard::Line).collect();
-        if !ended.is_empty() && heard.send(ended).await.is_err() {
+    let mut lines = Lines::new(MAX_LINE);
+    let mut buffer = vec![0; READ_BYTES];
+    while let Some(n) = read_some(&mut stdout, &mut buffer).await {
+        let ended: Vec<ProcessOutput> =
+            lines.take(&buffer[..n]).into_iter().map(ProcessOutput::Line).collect();
+        if !ended.is_empty() && output.send(ended).await.is_err() {
             return;
         }
     }
     if let Some(last) = lines.finish() {
-        let _ = heard.send(vec![Heard::Line(last)]).await;
+        let _ = output.send(vec![ProcessOutput::Line(last)]).await;
     }
 }
 
-/// Reads some bytes. `None` at the end or after an error.
-async fn read_some(pipe: &mut (impl AsyncRead + Unpin), piece: &mut [u8]) -> Option<usize> {
-    pipe.read(piece).await.ok().filter(|n| *n > 0)
+/// Reads available bytes. Returns `None` at the end or after an error.
+async fn read_some(pipe: &mut (impl AsyncRead + Unpin), buffer: &mut [u8]) -> Option<usize> {
+    pipe.read(buffer).await.ok().filter(|n| *n > 0)
 }
 
 fn not_stored(error: store::AppendError) -> ErrorInfo {
@@ -348,7 +351,7 @@ pub async fn end_survivors(store: &Store) -> Result<(), store::Error> {
         let mark = Mark::of_agent(process.mark);
         Processes::of_earlier(process.leader, &mark).end().await;
         if let Err(error) = store.remove_process(&mark.value).await {
-            tracing::warn!(%error, "the end of a program could not be stored");
+            tracing::warn!(%error, "cannot store the end of a program");
         }
     });
     futures_util::future::join_all(ends).await;

@@ -1,8 +1,8 @@
-//! An HTTP request of an agent: sent, and its answer handed on piece by piece.
+//! An HTTP request of an agent, whose response is passed on in parts.
 //!
-//! It cannot fail: what goes wrong is the last thing that is handed on. What comes while the session
-//! writes its log is joined and handed on as one piece, so that a commit takes all there is; an agent
-//! that stays behind holds the connection up, not the memory.
+//! An error is passed on as the last part. Bytes that arrive while the session writes its log are joined to
+//! one part, so that the next commit contains all of them. A bounded buffer gives backpressure: if the agent
+//! falls behind, the connection is not read.
 
 use std::error::Error;
 use std::sync::OnceLock;
@@ -14,35 +14,35 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 
-/// How much of an answer may wait for the agent.
-const WAITING_BYTES: usize = 256 * 1024;
-const CONNECT: Duration = Duration::from_secs(15);
-/// Into how many parts a wait is divided.
+/// Maximum number of bytes that wait for the agent.
+const MAX_BUFFERED: usize = 256 * 1024;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+/// Number of steps into which a timeout is divided.
 const STEPS: u32 = 16;
-/// How late a timer may be on a busy machine.
-const HICCUP: Duration = Duration::from_millis(500);
+/// Maximum delay of a timer on a busy machine.
+const TIMER_DELAY: Duration = Duration::from_millis(500);
 
-/// One client for all requests, which keeps connections for the next. Made when the first request
-/// is sent: it reads all certificates of the system, which a server with the demo agent never needs.
+/// The HTTP client of all requests, which pools connections. It is created by the first request, because it
+/// loads the certificates of the system.
 #[derive(Default)]
 pub(crate) struct HttpClient {
-    made: OnceLock<Result<Client, Lost>>,
+    client: OnceLock<Result<Client, Lost>>,
 }
 
 impl HttpClient {
     fn get(&self) -> Result<Client, Lost> {
-        self.made.get_or_init(|| make_client().map_err(|error| lost(&error))).clone()
+        self.client.get_or_init(|| make_client().map_err(|error| lost(&error))).clone()
     }
 }
 
-/// Redirects are not followed: what is sent holds keys, which are meant for one host alone.
+/// Creates a client that does not follow redirects, because requests contain keys for one host.
 fn make_client() -> reqwest::Result<Client> {
     let agent = concat!("callboard/", env!("CARGO_PKG_VERSION"));
-    let client = tools::http_client_builder().user_agent(agent).connect_timeout(CONNECT);
+    let client = tools::http_client_builder().user_agent(agent).connect_timeout(CONNECT_TIMEOUT);
     client.redirect(redirect::Policy::none()).build()
 }
 
-/// A request on its way. Dropping it closes its connection.
+/// A running request. Dropping it closes its connection.
 pub(super) struct RunningRequest {
     task: AbortHandle,
     parts: mpsc::Receiver<ResponsePart>,
@@ -54,7 +54,7 @@ impl RunningRequest {
         let client = http.get();
         let task = tokio::spawn(async move {
             let ended = match client {
-                Ok(client) => exchange(&client, request, &sender).await,
+                Ok(client) => send(&client, request, &sender).await,
                 Err(lost) => Err(lost),
             };
             let _ = sender.send(ResponsePart::Ended(ended)).await;
@@ -81,7 +81,7 @@ impl Drop for RunningRequest {
     }
 }
 
-async fn exchange(
+async fn send(
     client: &Client,
     request: Request,
     sender: &mpsc::Sender<ResponsePart>,
@@ -92,13 +92,13 @@ async fn exchange(
     for (name, value) in &request.headers {
         outgoing = outgoing.header(name, value);
     }
-    let mut response = within(idle_timeout, outgoing.send()).await?;
+    let mut response = with_timeout(idle_timeout, outgoing.send()).await?;
     let headers = response.headers().iter().map(|(name, value)| {
         (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
     });
     let status = response.status().as_u16();
     let head = ResponsePart::Head { status, headers: headers.collect() };
-    // A receiver that is gone drops this task too.
+    // Fails only if the request was dropped, which aborts this task.
     let _ = sender.send(head).await;
     let mut waiting = Vec::new();
     loop {
@@ -107,7 +107,7 @@ async fn exchange(
             Ok(permit) = sender.reserve(), if !waiting.is_empty() => {
                 permit.send(ResponsePart::Bytes(std::mem::take(&mut waiting)));
             }
-            chunk = within(idle_timeout, response.chunk()), if waiting.len() < WAITING_BYTES => {
+            chunk = with_timeout(idle_timeout, response.chunk()), if waiting.len() < MAX_BUFFERED => {
                 match chunk {
                     Ok(Some(bytes)) => waiting.extend_from_slice(&bytes),
                     ended => {
@@ -118,15 +118,15 @@ async fn exchange(
                     }
                 }
             }
-            // Nobody listens any more.
+            // The request was dropped.
             else => return Ok(()),
         }
     }
 }
 
-/// Waits in steps. A step that took much longer than it should was not waited through: the process was
-/// stopped, and what came meanwhile is still to be read. It does not count.
-async fn within<T>(
+/// Runs `work` with a timeout, which is divided into steps. A step that took much longer than it should does
+/// not count: the process was suspended, and received bytes may still be unread.
+async fn with_timeout<T>(
     idle_timeout: Duration,
     work: impl Future<Output = reqwest::Result<T>>,
 ) -> Result<T, Lost> {
@@ -137,11 +137,11 @@ async fn within<T>(
         if let Ok(done) = timeout(step, &mut work).await {
             return done.map_err(|error| lost(&error));
         }
-        if began.elapsed() < step + HICCUP {
+        if began.elapsed() < step + TIMER_DELAY {
             steps_left -= 1;
         }
     }
-    let message = format!("nothing came for {} seconds", idle_timeout.as_secs());
+    let message = format!("no data for {} seconds", idle_timeout.as_secs());
     Err(Lost { how: HowLost::TimedOut, message })
 }
 
@@ -151,7 +151,7 @@ fn lost(error: &reqwest::Error) -> Lost {
         _ if error.is_connect() || error.is_builder() => HowLost::NeverConnected,
         _ => HowLost::BrokeOff,
     };
-    // The innermost error says what happened; the others only where.
+    // The innermost error has the cause; the others only say where it happened.
     let mut innermost: &dyn Error = error;
     while let Some(source) = innermost.source() {
         innermost = source;
@@ -161,17 +161,17 @@ fn lost(error: &reqwest::Error) -> Lost {
 
 #[cfg(test)]
 mod tests {
-    //! How long a silent service is waited for.
+    //! Timeouts of services that send nothing.
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(7);
+    const TIME_LIMIT: Duration = Duration::from_secs(7);
 
     #[tokio::test(start_paused = true)]
-    async fn time_in_which_the_process_was_stopped_does_not_count() {
-        let (answer, come) = tokio::sync::oneshot::channel();
-        let waiting = tokio::spawn(within(PATIENCE, async { Ok(come.await.unwrap()) }));
-        // However often: all timers are overdue, and the answer is still to be read.
+    async fn suspended_time_does_not_count_towards_the_timeout() {
+        let (answer, received) = tokio::sync::oneshot::channel();
+        let waiting = tokio::spawn(with_timeout(TIME_LIMIT, async { Ok(received.await.unwrap()) }));
+        // All timers are overdue in every round, and the answer is still unread.
         for _ in 0..=STEPS {
             tokio::task::yield_now().await;
             tokio::time::advance(Duration::from_secs(60)).await;
@@ -181,10 +181,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn silence_times_out() {
+    async fn a_silent_service_times_out() {
         let began = Instant::now();
-        let lost = within(PATIENCE, std::future::pending::<reqwest::Result<()>>()).await;
+        let lost = with_timeout(TIME_LIMIT, std::future::pending::<reqwest::Result<()>>()).await;
         assert_eq!(lost.unwrap_err().how, HowLost::TimedOut);
-        assert!(began.elapsed() >= PATIENCE && began.elapsed() < PATIENCE * 2);
+        assert!(began.elapsed() >= TIME_LIMIT && began.elapsed() < TIME_LIMIT * 2);
     }
 }

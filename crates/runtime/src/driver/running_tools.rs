@@ -10,7 +10,7 @@ use transcript::{CallId, ResponseId};
 
 use super::callers::new_reply_id;
 
-/// Updates that may be unread before tools have to wait.
+/// Maximum number of unread updates before tools have to wait.
 const UPDATES: usize = 64;
 
 pub(super) struct RunningTools {
@@ -18,11 +18,11 @@ pub(super) struct RunningTools {
     tools: HashMap<CallId, RunningTool>,
     sender: mpsc::Sender<ToolUpdate>,
     updates: mpsc::Receiver<ToolUpdate>,
-    /// Tools that wait until their event is in the log.
+    /// Confirmations for tools that wait until their event is in the log.
     emitting: HashMap<ReplyId, oneshot::Sender<()>>,
 }
 
-/// A tool at work. Dropping it stops it.
+/// A running tool. Dropping it stops the tool.
 struct RunningTool {
     task: JoinHandle<()>,
     stop: watch::Sender<bool>,
@@ -52,15 +52,15 @@ impl RunningTools {
         self.tools.insert(call_id, RunningTool { task, stop });
     }
 
-    /// Tells one tool to stop.
+    /// Asks one tool to stop.
     pub(super) fn stop(&self, call_id: &CallId) {
         if let Some(tool) = self.tools.get(call_id) {
-            // It may have ended, and its outcome is on the way.
+            // Fails if the tool has ended and its outcome is not handled yet.
             let _ = tool.stop.send(true);
         }
     }
 
-    /// Tells all tools to stop. They may take a while to leave nothing behind.
+    /// Asks all tools to stop, and returns their tasks, which end when the tools have cleaned up.
     pub(super) fn stop_all(&mut self) -> Vec<JoinHandle<()>> {
         let Self { tools, .. } = std::mem::take(self);
         let stop = |RunningTool { task, stop }| {
@@ -83,7 +83,7 @@ impl RunningTools {
     pub(super) async fn next(&mut self) -> Input {
         match self.updates.recv().await {
             Some(update) => self.as_input(update),
-            // The sender is ours too, so the channel cannot close.
+            // This side holds a sender too, so the channel cannot close.
             None => std::future::pending().await,
         }
     }

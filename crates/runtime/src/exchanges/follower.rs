@@ -14,43 +14,45 @@ use transcript::{
 use crate::draw_pool::in_place;
 use crate::hub::{Hub, ListChange};
 
-/// State of an exchange.
+/// Progress of an exchange, as the asked session's log shows it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Standing {
+pub(super) enum Progress {
     /// The message is not in the log yet.
     Unknown,
     Open(ExchangeState),
     Ended(Outcome),
 }
 
-/// A watcher of the session that was asked.
+/// Subscriber that follows an exchange in the asked session.
 pub(super) struct Follower {
     store: Store,
     asked: SessionId,
     id: ExchangeId,
-    /// Changes of the session list: every change of state of an exchange is one.
+    /// Changes of the session list, which include every change of state of an exchange.
     changes: Receiver<Arc<ListChange>>,
-    last: Standing,
+    last: Progress,
 }
 
 impl Follower {
-    /// Subscribes before it reads, so that no change is missed between the two.
+    /// Subscribes to changes, before the first read, so that no change is missed.
     pub(super) fn new(store: &Store, hub: &Hub, asked: &SessionId, id: &ExchangeId) -> Self {
         let changes = hub.watch_list();
         let (store, asked, id) = (store.clone(), asked.clone(), id.clone());
-        Self { store, asked, id, changes, last: Standing::Unknown }
+        Self { store, asked, id, changes, last: Progress::Unknown }
     }
 
-    /// Waits until the state differs from the one before, and returns it.
-    pub(super) async fn next(&mut self) -> Standing {
+    /// Waits until the progress changes, and returns it.
+    pub(super) async fn next(&mut self) -> Progress {
         loop {
             match self.read().await {
-                Ok(standing) if standing != self.last => {
-                    self.last = standing.clone();
-                    return standing;
+                Ok(progress) if progress != self.last => {
+                    self.last = progress.clone();
+                    return progress;
                 }
                 Ok(_) => (),
-                Err(error) => tracing::warn!(exchange = %self.id, %error, "cannot follow"),
+                Err(error) => {
+                    tracing::warn!(exchange = %self.id, %error, "cannot read an exchange");
+                }
             }
             self.wait_for_change().await;
         }
@@ -58,64 +60,64 @@ impl Follower {
 
     async fn wait_for_change(&mut self) {
         loop {
-            let is_about_it = match self.changes.recv().await {
+            let is_relevant = match self.changes.recv().await {
                 Ok(change) => match &*change {
                     ListChange::Changed { id, .. } | ListChange::Gone { id } => *id == self.asked,
                 },
                 Err(RecvError::Lagged(_)) => true,
                 Err(RecvError::Closed) => std::future::pending().await,
             };
-            if is_about_it {
+            if is_relevant {
                 return;
             }
         }
     }
 
-    async fn read(&self) -> Result<Standing, store::Error> {
-        standing(&self.store, &self.asked, &self.id).await
+    async fn read(&self) -> Result<Progress, store::Error> {
+        progress(&self.store, &self.asked, &self.id).await
     }
 }
 
-/// Reads the state. A message moves from the queue to its run in one commit, and the run is read after the
-/// queue; so a message that is in neither was removed.
-async fn standing(
+/// Reads the progress of an exchange. A message moves from the queue to its run in one commit, and the run is
+/// read after the queue, so a message that is in neither was removed.
+async fn progress(
     store: &Store,
     asked: &SessionId,
     id: &ExchangeId,
-) -> Result<Standing, store::Error> {
-    let ended = |message| Standing::Ended(Err(ErrorInfo::new(ErrorCode::AgentCancelled, message)));
+) -> Result<Progress, store::Error> {
+    let ended = |message| Progress::Ended(Err(ErrorInfo::new(ErrorCode::AgentCancelled, message)));
     if store.head(asked).await?.is_none() {
-        return Ok(ended("The session that was asked has been deleted."));
+        return Ok(ended("The session of the other agent was deleted."));
     }
     if store.message_of_client_id(asked, &ClientId::new(id.as_str())).await?.is_none() {
-        return Ok(Standing::Unknown);
+        return Ok(Progress::Unknown);
     }
-    let is_it = |from: &Sender| from.exchange_id == *id && !from.is_answer;
-    if store.queue(asked).await?.messages.iter().filter_map(|it| it.from.as_ref()).any(is_it) {
-        return Ok(Standing::Open(ExchangeState::Queued));
+    let is_message = |from: &Sender| from.exchange_id == *id && !from.is_answer;
+    if store.queue(asked).await?.messages.iter().filter_map(|it| it.from.as_ref()).any(is_message) {
+        return Ok(Progress::Open(ExchangeState::Queued));
     }
     let run = answering(id);
     let Some(StoredRun { summary, records, .. }) = store.run(asked, &run).await? else {
-        return Ok(ended("The session that was asked has been deleted."));
+        return Ok(ended("The session of the other agent was deleted."));
     };
     if records.is_empty() {
-        return Ok(ended("The message was taken out of the queue before it was answered."));
+        return Ok(ended("The message was removed from the queue before it was answered."));
     }
     let answer = in_place(|| {
         let records: Vec<Record> = records.iter().map(Stored::record).collect();
         RunMessage::replay(&run, &records)
     });
     if let Some(outcome) = outcome(&answer) {
-        return Ok(Standing::Ended(outcome));
+        return Ok(Progress::Ended(outcome));
     }
-    Ok(Standing::Open(if summary.waits_for_person() {
+    Ok(Progress::Open(if summary.waits_for_person() {
         ExchangeState::AwaitingApproval
     } else {
         ExchangeState::Running
     }))
 }
 
-/// Returns the outcome of a run for the asker. `None` while it is open.
+/// Returns the outcome of a run for the asker. `None` while the run is open.
 fn outcome(answer: &RunMessage) -> Option<Outcome> {
     let finish = answer.finish.as_ref()?;
     let agent = &answer.agent;
@@ -124,7 +126,7 @@ fn outcome(answer: &RunMessage) -> Option<Outcome> {
         RunStatus::Completed => {
             let content = answer.content();
             if content.trim().is_empty() {
-                let message = format!("'{agent}' ended its work without saying anything.");
+                let message = format!("'{agent}' finished without an answer.");
                 return failed(ErrorCode::AgentEmpty, message);
             }
             Some(Ok(content))

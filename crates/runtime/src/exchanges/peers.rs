@@ -1,4 +1,4 @@
-//! The other agents of the server, as the tools of a session reach them.
+//! Access of a session's tools to the other agents of the server.
 
 use futures_util::future::BoxFuture;
 use tools::{Peer, PeerMessage, PeerReply, Peers, Stopped};
@@ -30,6 +30,6 @@ impl Peers for Sessions {
         message: PeerMessage,
         stopped: &'a Stopped,
     ) -> BoxFuture<'a, Result<PeerReply, ErrorInfo>> {
-        Box::pin(self.ask_agent(message, stopped))
+        Box::pin(self.message_agent(message, stopped))
     }
 }

@@ -1,4 +1,4 @@
-//! The target of a question: an agent and one of its sessions.
+//! The target of a message between agents: an agent and one of its sessions.
 
 use tools::{SessionChoice, SessionRule};
 use transcript::{ErrorCode, ErrorInfo, SessionId};
@@ -7,24 +7,24 @@ use crate::clock;
 use crate::sessions::NewSession;
 use crate::sessions::Sessions;
 
-/// The session that a question goes to.
+/// The session that receives a message.
 pub(super) struct Target {
     pub(super) session: SessionId,
-    /// Whether it must be created.
+    /// Whether the session has to be created.
     pub(super) is_new: bool,
 }
 
 impl Sessions {
-    /// Finds the session for a question to an agent. Creates nothing.
+    /// Chooses the session for a message to an agent, without creating it.
     pub(super) async fn find_target(
         &self,
         asker: &SessionId,
         agent: &str,
         choice: SessionChoice,
     ) -> Result<Target, ErrorInfo> {
-        let asking = self.agent_of(asker).await.map_err(unreadable)?.unwrap_or_default();
+        let own_agent = self.agent_of(asker).await.map_err(unreadable)?.unwrap_or_default();
         self.services().agents.check(agent)?;
-        if !self.services().agents.may_message(&asking, agent) {
+        if !self.services().agents.may_message(&own_agent, agent) {
             let message = format!("You may not send messages to '{agent}'. Ask another agent.");
             return Err(ErrorInfo::new(ErrorCode::AgentForbidden, message));
         }
@@ -53,8 +53,8 @@ impl Sessions {
         }
     }
 
-    /// Returns the session to create for a question, with the workspace of the asker's session, so that both work
-    /// on the same files.
+    /// Returns the session to create for a message. It gets the workspace of the asker's session, so that
+    /// both agents work on the same files.
     pub(super) async fn new_session(
         &self,
         asker: &SessionId,

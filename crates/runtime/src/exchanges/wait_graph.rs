@@ -1,11 +1,11 @@
-//! The exchanges that are followed at this moment, and which session waits for which.
+//! The followed exchanges, as a graph of sessions that wait for each other.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use transcript::{ExchangeId, ExchangeMode, SessionId};
 
-/// The exchanges that are followed now.
+/// The followed exchanges, by id.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WaitGraph {
     /// Locked for a look-up or an insertion only, never across an await.
@@ -20,7 +20,7 @@ pub(super) struct Edge {
     pub(super) mode: ExchangeMode,
 }
 
-/// An exchange that is followed. Dropping it ends that.
+/// Registration of a followed exchange. Dropping it removes the exchange from the graph.
 pub(super) struct Followed {
     graph: WaitGraph,
     id: ExchangeId,
@@ -32,22 +32,23 @@ impl Drop for Followed {
     }
 }
 
-/// Reason for which an exchange is not followed.
+/// Reason why an exchange is not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NotFollowed {
     Already,
-    Circle,
+    Cycle,
 }
 
 impl WaitGraph {
-    /// Takes one lock, so that one of two messages that would together close a circle is refused.
+    /// Adds an exchange. Checks and adds under one lock, so that of two messages that would together close a
+    /// cycle, one is refused.
     pub(super) fn follow(&self, id: &ExchangeId, edge: Edge) -> Result<Followed, NotFollowed> {
         let mut followed = self.followed();
         if followed.contains_key(id) {
             return Err(NotFollowed::Already);
         }
-        if edge.mode == ExchangeMode::Sync && closes_circle(&followed, &edge) {
-            return Err(NotFollowed::Circle);
+        if edge.mode == ExchangeMode::Sync && closes_cycle(&followed, &edge) {
+            return Err(NotFollowed::Cycle);
         }
         followed.insert(id.clone(), edge);
         Ok(Followed { graph: self.clone(), id: id.clone() })
@@ -58,12 +59,12 @@ impl WaitGraph {
     }
 }
 
-/// Returns whether the target waits, directly or through others, for the sender: a deadlock, because a
-/// session that waits, even for its turn in a queue, works on nothing else.
-fn closes_circle(followed: &HashMap<ExchangeId, Edge>, edge: &Edge) -> bool {
+/// Returns whether the target waits for the sender, directly or through others. That would be a deadlock,
+/// because a waiting session does not work on other messages.
+fn closes_cycle(followed: &HashMap<ExchangeId, Edge>, edge: &Edge) -> bool {
     let mut reached = vec![&edge.asked];
-    let mut looked_at = 0;
-    while let Some(&session) = reached.get(looked_at) {
+    let mut n_visited = 0;
+    while let Some(&session) = reached.get(n_visited) {
         if *session == edge.asker {
             return true;
         }
@@ -73,14 +74,14 @@ fn closes_circle(followed: &HashMap<ExchangeId, Edge>, edge: &Edge) -> bool {
                 reached.push(next);
             }
         }
-        looked_at += 1;
+        n_visited += 1;
     }
     false
 }
 
 #[cfg(test)]
 mod tests {
-    //! A circle is found wherever it closes.
+    //! Cycles are found, independent of the exchange that closes them.
 
     use super::*;
 
@@ -89,24 +90,24 @@ mod tests {
         Edge { asker: session(asker), asked: session(asked), mode }
     }
 
-    /// Who waits, in every order in which a ring of some can come to wait.
+    /// Tests rings of every size up to five, with every exchange as the last one.
     #[test]
-    fn the_last_wait_of_a_ring_is_refused_and_no_other() {
+    fn only_the_exchange_that_closes_a_cycle_is_refused() {
         for size in 1..6 {
             for last in 0..size {
                 let ring = (0..size).filter(|n| *n != last);
                 let ring = ring.map(|n| (n, edge(n, (n + 1) % size, ExchangeMode::Sync)));
                 let mut followed = HashMap::new();
                 for (n, edge) in ring {
-                    assert!(!closes_circle(&followed, &edge), "{n} of {size} without {last}");
+                    assert!(!closes_cycle(&followed, &edge), "{n} of {size} without {last}");
                     followed.insert(ExchangeId::new(format!("x{n}")), edge);
                 }
                 let closing = edge(last, (last + 1) % size, ExchangeMode::Sync);
-                assert!(closes_circle(&followed, &closing), "{last} of {size}");
-                // Nobody waits for what is asked in the background.
+                assert!(closes_cycle(&followed, &closing), "{last} of {size}");
+                // Nobody waits for an asynchronous exchange.
                 if let Some(some) = followed.values_mut().next() {
                     some.mode = ExchangeMode::Async;
-                    assert!(!closes_circle(&followed, &closing));
+                    assert!(!closes_cycle(&followed, &closing));
                 }
             }
         }

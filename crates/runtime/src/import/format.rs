@@ -30,9 +30,9 @@ pub enum Kind {
 
 const AUTO: &str = "auto";
 const OURS: &str = "callboard";
-/// Older name of Callboard's own format, from the extension of exported logs.
+/// Alias of Callboard's own format, which is the extension of exported logs.
 const LOG: &str = "jsonl";
-/// Number of first lines in which a program is recognised.
+/// Number of lines at the beginning of a file that identify its program.
 const DETECTION_LINES: usize = 100;
 
 impl ImportFormat {
@@ -65,7 +65,7 @@ impl ImportFormat {
         }
     }
 
-    /// Returns `None` if the text has no known format.
+    /// Detects the format of a text. Returns `None` if it is unknown.
     pub fn kind(self, text: &str) -> Option<Kind> {
         let ours = || if is_log(text) { Kind::Log } else { Kind::Document(&FORMATS[0]) };
         match self {
@@ -84,8 +84,8 @@ impl ImportFormat {
     }
 }
 
-/// Returns whether a text is meant as a log: its first record has a number, even an invalid one. An
-/// empty log is not recognised.
+/// Returns whether the first line of a text is a record with a number, even an invalid one. An empty
+/// log is not recognised.
 fn is_log(text: &str) -> bool {
     let first = text.lines().find(|line| !line.trim().is_empty());
     first.is_none_or(is_object::<Numbered>)

@@ -1,21 +1,20 @@
-//! Removes everything from imported records that would grant a right on this server.
+//! Removes rights on this server from imported records.
 //!
-//! A log that was written on this server has records with consequences: grants, a confirmed
-//! workspace, the id with which a program resumes its own conversation. Imported records must not
-//! have them. The same checks run again where the values are used, because logs of earlier versions
-//! were imported without this step.
+//! Records can carry rights: grants, a confirmed workspace, and the id with which a program resumes
+//! its own conversation. Imported records must not have them. The values are checked again where they
+//! are used, because earlier versions imported logs without this step.
 
 use backends::ResumeId;
 use transcript::{Event, Level, Record};
 
-/// Removes granted rights from all records of an import before they are stored.
+/// Removes rights from all records of an import before they are stored.
 pub(super) fn strip_all(records: &mut [Record]) {
     for record in records {
         strip(&mut record.event);
     }
 }
 
-/// Removes granted rights from an event. Other events are listed, so that a new one needs a
+/// Removes rights from an event. The match lists all other events, so that each new event requires a
 /// decision here.
 fn strip(event: &mut Event) {
     match event {

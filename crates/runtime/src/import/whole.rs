@@ -25,14 +25,14 @@ pub struct Whole {
     pub session: SessionId,
     pub records: Arc<[Record]>,
     pub turns: usize,
-    /// Whether the id is derived from the content, so that an existing session of that id is the
-    /// same one.
+    /// Whether the id is derived from the content. Then an existing session with this id has the same
+    /// content.
     pub is_named_by_content: bool,
 }
 
-/// Values that replace those of the file.
+/// Values of the import request that override those of the file.
 #[derive(Debug, Clone, Default)]
-pub struct Wishes {
+pub struct Overrides {
     pub id: Option<SessionId>,
     pub agent: Option<String>,
     pub title: Option<String>,
@@ -40,7 +40,7 @@ pub struct Wishes {
 
 #[derive(Debug, thiserror::Error)]
 pub enum NotImported {
-    /// Error and its position in the file.
+    /// Description of the error and its position in the file.
     #[error("{0}")]
     Bad(String),
     #[error("{0}")]
@@ -59,8 +59,8 @@ impl From<store::Error> for NotImported {
     }
 }
 
-pub fn from_log(agents: &Agents, text: &str, wishes: Wishes) -> Result<Whole, NotImported> {
-    let Wishes { id, agent, title } = wishes;
+pub fn from_log(agents: &Agents, text: &str, overrides: Overrides) -> Result<Whole, NotImported> {
+    let Overrides { id, agent, title } = overrides;
     let mut records = read_log(text, id.as_ref())?;
     let Some(first) = records.first() else {
         return Err(NotImported::Bad("the file has no record".to_owned()));
@@ -79,7 +79,7 @@ pub fn from_log(agents: &Agents, text: &str, wishes: Wishes) -> Result<Whole, No
         };
         add(&mut records, event);
     }
-    Ok(at_rest(session, records, false))
+    Ok(quiesced(session, records, false))
 }
 
 pub async fn from_document(
@@ -87,18 +87,18 @@ pub async fn from_document(
     agents: &Agents,
     format: &Format,
     text: &str,
-    wishes: Wishes,
+    overrides: Overrides,
 ) -> Result<Whole, NotImported> {
     let document = format.parse(text).map_err(|why| NotImported::Bad(why.to_string()))?;
-    let agent = wishes.agent.or_else(|| agents.default_id().map(str::to_owned));
+    let agent = overrides.agent.or_else(|| agents.default_id().map(str::to_owned));
     let agent = agent.ok_or_else(|| NotImported::Bad("no agent is configured".to_owned()))?;
     check_agent(agents, &agent)?;
-    let is_named_by_content = wishes.id.is_none();
-    let session = wishes.id.unwrap_or_else(|| named_by_content(format, text));
-    let title = wishes.title.or_else(|| document.title.clone());
-    let beginning = Beginning { session: session.clone(), agent, title };
-    let records = retold(store, &beginning, |setting| document.entries(setting)).await?;
-    Ok(at_rest(session, records, is_named_by_content))
+    let is_named_by_content = overrides.id.is_none();
+    let session = overrides.id.unwrap_or_else(|| named_by_content(format, text));
+    let title = overrides.title.or_else(|| document.title.clone());
+    let imported = ImportedSession { session: session.clone(), agent, title };
+    let records = import_records(store, &imported, |setting| document.entries(setting)).await?;
+    Ok(quiesced(session, records, is_named_by_content))
 }
 
 fn named_by_content(format: &Format, text: &str) -> SessionId {
@@ -116,15 +116,15 @@ fn check_agent(agents: &Agents, name: &str) -> Result<(), NotImported> {
     }
 }
 
-fn at_rest(session: SessionId, mut records: Vec<Record>, is_named_by_content: bool) -> Whole {
+fn quiesced(session: SessionId, mut records: Vec<Record>, is_named_by_content: bool) -> Whole {
     strip_all(&mut records);
     let begins_run = |it: &&Record| matches!(it.event, Event::RunStart { .. });
     let turns = records.iter().filter(begins_run).count();
     let rest = quiesce(&records);
     if !rest.is_empty() {
         records.extend(rest);
-        let text = "This was imported while something was going on or waiting. It has been ended or \
-                    held here, and nothing starts until you say something.";
+        let text = "This was imported with an unfinished run or waiting messages. The run was ended, \
+                    the messages are held, and nothing starts until you send a message.";
         add(&mut records, Event::Notice { level: Level::Info, text: text.to_owned() });
     }
     Whole { session, records: records.into(), turns, is_named_by_content }
@@ -148,7 +148,7 @@ fn read_log(text: &str, name: Option<&SessionId>) -> Result<Vec<Record>, NotImpo
             return Err(broken(format!("record {} does not follow {}", record.seq, records.len())));
         }
         if SessionId::parse(record.session_id.as_str()).is_none() {
-            return Err(broken(format!("{:?} is no session id", record.session_id.as_str())));
+            return Err(broken(format!("{:?} is not a session id", record.session_id.as_str())));
         }
         if records.is_empty() && !matches!(record.event, Event::SessionCreated { .. }) {
             return Err(broken("a log begins with session_created".to_owned()));
@@ -156,27 +156,27 @@ fn read_log(text: &str, name: Option<&SessionId>) -> Result<Vec<Record>, NotImpo
         if let Some(name) = name {
             record.session_id = name.clone();
         } else if records.first().is_some_and(|first| first.session_id != record.session_id) {
-            return Err(broken("the record is of another session".to_owned()));
+            return Err(broken("the record belongs to another session".to_owned()));
         }
         records.push(record);
     }
     Ok(records)
 }
 
-/// The session that an imported foreign conversation becomes.
-pub(super) struct Beginning {
+/// Id, agent and title of the session that is created from a foreign conversation.
+pub(super) struct ImportedSession {
     pub session: SessionId,
     pub agent: String,
     pub title: Option<String>,
 }
 
-/// Returns the records of such a session; files in its messages are stored.
-pub(super) async fn retold(
+/// Returns the records of the session for a foreign conversation, and stores the files of its messages.
+pub(super) async fn import_records(
     store: &Store,
-    beginning: &Beginning,
+    imported: &ImportedSession,
     read: impl Fn(&Setting<'_>) -> Vec<Entry>,
 ) -> Result<Vec<Record>, NotImported> {
-    let Beginning { session, agent, title } = beginning;
+    let ImportedSession { session, agent, title } = imported;
     let now = clock::now();
     let mut kept = HashMap::new();
     for file in files_of(&read, now) {
@@ -205,7 +205,7 @@ pub(super) async fn retold(
     Ok(records.collect())
 }
 
-/// Returns the files that messages name, found by a first reading without attachments.
+/// Returns the files that messages refer to. Reads the conversation once, without attachments.
 pub fn files_of(read: impl Fn(&Setting<'_>) -> Vec<Entry>, now: Millis) -> Vec<File> {
     let found: RefCell<Vec<File>> = RefCell::default();
     let collect = |file: &File| -> Option<Attachment> {
@@ -216,7 +216,7 @@ pub fn files_of(read: impl Fn(&Setting<'_>) -> Vec<Entry>, now: Millis) -> Vec<F
     found.into_inner()
 }
 
-/// Adds a summary of arguments if the file has none.
+/// Adds a summary to a call's arguments, if the entry has none.
 pub fn with_summary(mut entry: Entry) -> Entry {
     if let Event::ToolArgumentsDone { arguments, summary, .. } = &mut entry.event
         && summary.trim().is_empty()
@@ -229,13 +229,14 @@ pub fn with_summary(mut entry: Entry) -> Entry {
 
 const BLOBS: &str = "/api/blobs/";
 
-/// Stores a file of a message, unless it refers to a stored one.
+/// Stores a file of a message, unless it refers to a stored file.
 pub async fn attach(store: &Store, file: &File) -> Result<Attachment, NotImported> {
     let File { media_type, url, .. } = file;
     let (blob, size) = match (data_url::read(url), url.split_once(BLOBS)) {
         (Some(bytes), _) => {
-            let bytes = bytes
-                .map_err(|why| NotImported::Bad(format!("a file's `url` is no base64: {why}")))?;
+            let bytes = bytes.map_err(|why| {
+                NotImported::Bad(format!("a file's `url` is not valid Base64: {why}"))
+            })?;
             let size = bytes.len() as u64;
             (store.put_blob(bytes, clock::now()).await?, size)
         }
@@ -246,8 +247,8 @@ pub async fn attach(store: &Store, file: &File) -> Result<Attachment, NotImporte
             (blob, found.ok_or_else(missing)?.len() as u64)
         }
         (None, None) => {
-            let why = "files are sent along, with a `url` that begins with \"data:\", or put to \
-                       /api/blobs first; Callboard fetches none";
+            let why = "send a file with a `url` that begins with \"data:\", or upload it to /api/blobs \
+                       first; Callboard does not fetch files";
             return Err(NotImported::Bad(why.to_owned()));
         }
     };

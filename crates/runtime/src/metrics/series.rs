@@ -1,6 +1,6 @@
 //! Counters, gauges and histograms, and their text in the OpenMetrics format.
 //!
-//! Updates of one value take no lock. A family locks its map of labels for a moment.
+//! Updates of a single value take no lock. Updates of a family lock its map of labels briefly.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -15,7 +15,7 @@ const BOUNDS: [f64; 11] =
 /// Prefix of the names of all metrics.
 const PREFIX: &str = "callboard_";
 
-/// Number that only rises.
+/// A number that only increases.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -33,7 +33,7 @@ impl Counter {
     }
 }
 
-/// Number that rises and falls.
+/// A number that increases and decreases.
 #[derive(Debug, Default)]
 pub struct Gauge(AtomicI64);
 
@@ -72,7 +72,7 @@ impl<const N: usize> Family<N> {
 /// Durations, counted in buckets.
 #[derive(Debug, Default)]
 pub(super) struct Histogram {
-    /// Counts of each bucket alone. The last one is for durations above all bounds.
+    /// Counts per bucket, not cumulative. The last bucket is for durations above all bounds.
     buckets: [AtomicU64; BOUNDS.len() + 1],
     nanoseconds: AtomicU64,
 }
@@ -87,7 +87,7 @@ impl Histogram {
     }
 }
 
-/// Text of metrics, ended by [`Exposition::finish`].
+/// Text of the metrics, completed by [`Exposition::finish`].
 #[derive(Default)]
 pub(super) struct Exposition(String);
 
@@ -112,7 +112,7 @@ impl Exposition {
         self.counts(name, help, family.labels, counts);
     }
 
-    /// Adds counts that are kept elsewhere, by the values of their labels.
+    /// Adds a counter for each set of label values, from counts that are kept elsewhere.
     pub(super) fn counts<'a, const N: usize>(
         &mut self,
         name: &str,

@@ -1,7 +1,7 @@
-//! Pending deletions: the time in which a deletion can be undone, from any page. Until then nobody can use the
-//! session.
+//! Pending deletions: the time in which a deletion can be undone from any page. The session cannot be used
+//! during that time.
 //!
-//! They are not in the log: a server that ends meanwhile has deleted nothing.
+//! They are not in the log, so a restart of the server cancels them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use session::{Command, Refused};
 
 #[derive(Default)]
 pub(crate) struct PendingDeletions {
-    /// Tasks that will delete the sessions. Locked for a look-up, never across an await.
+    /// Tasks that will delete the sessions. Locked for a look-up or an insertion only, never across an await.
     waiting: Mutex<HashMap<SessionId, AbortHandle>>,
 }
 
@@ -31,7 +31,7 @@ impl PendingDeletions {
 }
 
 impl Sessions {
-    /// Stops the agent immediately, and deletes the session when the time is over.
+    /// Stops the agent immediately, and deletes the session after the delay.
     pub async fn delete_after(&self, session: &SessionId, time: Duration) -> Result<(), Refused> {
         let by = "user".to_owned();
         self.ask(session, |reply| Command::Cancel { by, unless_asking: false, reply }).await?;
@@ -40,7 +40,7 @@ impl Sessions {
             tokio::time::sleep(time).await;
             sessions.inner.pending_deletions.waiting().remove(&id);
             if let Err(error) = sessions.ask(&id, |reply| Command::Delete { reply }).await {
-                tracing::error!(session = %id, %error, "a session could not be deleted");
+                tracing::error!(session = %id, %error, "cannot delete a session");
                 sessions.publish_line(&id).await;
             }
         });

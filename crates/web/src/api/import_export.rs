@@ -19,8 +19,8 @@ use crate::extract::{FileBody, Params, SessionPath};
 use runtime::export::{self, Format};
 use runtime::hub::ListChange;
 use runtime::import::{
-    self, Conversation, ImportFormat, Kind, NewTurns, NotImported, OBJECTS_MAX, Plan, Whole,
-    Wishes, from_document, from_log,
+    self, Conversation, ImportFormat, Kind, NewTurns, NotImported, OBJECTS_MAX, Overrides, Plan,
+    Whole, from_document, from_log,
 };
 use session::{Command, Refused};
 
@@ -90,7 +90,7 @@ pub(crate) async fn import(
     Params(params): Params<ImportParams>,
     FileBody(body): FileBody,
 ) -> Result<Created<ImportedObject>, HttpError> {
-    let imported = import::apart(async move {
+    let imported = import::run_blocking(async move {
         let text = std::str::from_utf8(&body)
             .map_err(|_| HttpError::invalid("this is not a conversation file: it is not text"))?;
         import_text(&app, params, text).await
@@ -115,22 +115,22 @@ async fn import_text(
              is something else, name its format",
         )
     })?;
-    let wishes = Wishes { id, agent, title };
+    let overrides = Overrides { id, agent, title };
     let agents = &app.agents;
     match kind {
-        Kind::Log => import_whole(app, from_log(agents, text, wishes)?).await,
+        Kind::Log => import_whole(app, from_log(agents, text, overrides)?).await,
         Kind::Document(format) => {
-            let whole = from_document(app.store(), agents, format, text, wishes).await?;
+            let whole = from_document(app.store(), agents, format, text, overrides).await?;
             import_whole(app, whole).await
         }
-        Kind::Program(_) if wishes.agent.is_some() || wishes.title.is_some() => {
+        Kind::Program(_) if overrides.agent.is_some() || overrides.title.is_some() => {
             let name = "a program's conversation goes on with that program, and is called by what was \
                         said: leave out `agent` and `title`";
             Err(HttpError::invalid(name))
         }
         Kind::Program(kind) => {
             let conversation = Conversation { kind, text: transcript, side_files, is_final };
-            import_conversation(app, &conversation, wishes.id).await
+            import_conversation(app, &conversation, overrides.id).await
         }
     }
 }
@@ -169,8 +169,8 @@ async fn import_conversation(
         })?;
         let new = match plan {
             Plan::Nothing { session } => break (session, 0, false),
-            Plan::GoesOnHere { session } => break (session, 0, true),
-            Plan::Add(new) => new.with_pictures_kept(app.store()).await?,
+            Plan::ContinuedHere { session } => break (session, 0, true),
+            Plan::Add(new) => new.with_stored_pictures(app.store()).await?,
         };
         let NewTurns { session, turns, addition } = new;
         if addition.head == Seq(0) {

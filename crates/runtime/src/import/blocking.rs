@@ -1,11 +1,11 @@
 //! Runs imports on blocking threads, because parsing a large file takes seconds of CPU time. An import is
-//! cancelled when its caller is gone.
+//! cancelled when its caller drops it.
 
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::spawn_blocking;
 
-/// Maximum number of concurrent imports; further ones wait. Each holds its file and all records in memory.
+/// Maximum number of concurrent imports, each of which holds its file and all records in memory.
 const MAX_IMPORTS: usize = 2;
 static PERMITS: Semaphore = Semaphore::const_new(MAX_IMPORTS);
 
@@ -15,7 +15,7 @@ pub const OBJECTS_MAX: usize = 1_500_000;
 
 /// Runs an import on a blocking thread. Dropping the returned future cancels the import at its next
 /// await, and its staged rows are deleted. Returns `None` if the import was cancelled.
-pub async fn apart<T: Send + 'static>(
+pub async fn run_blocking<T: Send + 'static>(
     import: impl Future<Output = T> + Send + 'static,
 ) -> Option<T> {
     // The semaphore is never closed. A cancelled import keeps its permit until it has ended.
@@ -69,7 +69,7 @@ mod tests {
     #[tokio::test]
     async fn an_import_ends_with_its_caller() {
         let (alive, mut ended) = tokio::sync::oneshot::channel::<()>();
-        let import = super::apart(async move {
+        let import = super::run_blocking(async move {
             let _alive = alive;
             std::future::pending::<()>().await;
         });
@@ -77,7 +77,7 @@ mod tests {
             let mut import = std::pin::pin!(import);
             tokio::select! {
                 biased;
-                _ = import.as_mut() => panic!("it waits for ever"),
+                _ = import.as_mut() => panic!("the import never ends"),
                 () = tokio::task::yield_now() => (),
             }
             assert!(
