@@ -420,7 +420,7 @@ test("with a password the page asks for it, and opens when it is right", async (
   await page.goto(callboard.base);
   await page.getByLabel("Password").fill("wrong horse battery");
   await page.keyboard.press("Enter");
-  await page.getByText("that is not the password").waitFor();
+  await page.getByText("the password is wrong").waitFor();
   await page.getByLabel("Password").fill("correct horse battery");
   await page.getByRole("button", { name: "Sign in", exact: true }).click();
   await page.getByRole("heading", { name: "What would you like to do?" }).waitFor();

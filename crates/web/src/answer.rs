@@ -15,7 +15,7 @@ use crate::openapi::{DescribeOutput, Operation};
 /// 201 Created.
 pub(crate) struct Created<T>(pub(crate) T);
 
-/// 202 Accepted: something was started, and its result will be in the log.
+/// 202 Accepted: work was started, and its result will be in the log.
 pub(crate) struct Accepted<T>(pub(crate) T);
 
 /// Serialised JSON of the shape of `T`.
@@ -28,9 +28,9 @@ impl<T> Written<T> {
 }
 
 impl<T: Serialize> Written<T> {
-    /// Serialises the value here, not where the response is sent.
+    /// Serialises the value now, not when the response is sent.
     pub(crate) fn of(value: &T) -> Self {
-        // Serialisation fails only for maps whose keys are no strings, and no response contains
+        // Serialisation fails only for maps whose keys are not strings, and no response contains
         // one.
         Self::new(serde_json::to_string(value).unwrap_or_default())
     }
@@ -84,7 +84,7 @@ impl DescribeOutput for NoContent {
     }
 }
 
-/// A response that is built by hand, and described by its route.
+/// A response that is built by the handler and described by its route.
 impl DescribeOutput for Response {
     fn describe(_: &mut Operation<'_>) {}
 }

@@ -1,8 +1,8 @@
 //! Compatibility APIs: what third-party clients may do, independent of the wire format.
 //!
-//! The conversation's id is the session's, and the log decides: only the end of the messages that a client
-//! sends is new. A response covers a run as far as it gets without the client. A client that disconnects
-//! stops nothing, and can come back.
+//! The conversation's id is the session's id, and the log is authoritative: of the messages that a client
+//! sends, only the last ones are new. A response covers a run until the client has to act. A client that
+//! disconnects does not stop the run, and can reconnect.
 
 pub(crate) mod agui;
 pub(crate) mod chat;
@@ -39,9 +39,9 @@ pub(crate) use incoming::{
 };
 pub(crate) use run_response::{Protocol, RunResponse, streamed};
 
-use run_response::RunPlace;
+use run_response::RunPosition;
 
-/// A refusal as plain text: clients show the body as it is.
+/// A refusal as plain text, because clients show the body unchanged.
 pub(crate) struct PlainError(HttpError);
 
 impl<E: Into<HttpError>> From<E> for PlainError {
@@ -64,7 +64,7 @@ impl<T: DescribeOutput> DescribeOutput for Result<T, PlainError> {
     }
 }
 
-/// Returns whether an address belongs to the compatibility APIs whose refusals are plain text.
+/// Returns whether a path belongs to a compatibility API whose refusals are plain text.
 pub(crate) fn serves(uri: &Uri) -> bool {
     let is_below = |folder: &str| {
         let rest = uri.path().strip_prefix(folder);
@@ -82,12 +82,12 @@ pub(crate) struct Submission {
     pub(crate) tools: Vec<ClientTool>,
 }
 
-/// The result of a client's decisions.
+/// Result of applying a client's decisions.
 #[derive(Default)]
 pub(crate) struct Decisions {
     /// Calls that are decided by now, by this client or another.
     pub(crate) calls: HashSet<CallId>,
-    /// False if the client only repeats results that it has received, which changes nothing.
+    /// Whether a decision was new. False if the client only repeats results that it has received.
     pub(crate) has_decided: bool,
 }
 
@@ -132,7 +132,7 @@ impl Conversation {
         let after = match (row, receipt.state) {
             (Some(row), _) => before(row.first),
             (None, MessageState::Queued | MessageState::Steering) => head,
-            // Sent again after it was taken back or went into a run.
+            // A repeated request for a message that was removed or steered a run.
             (None, MessageState::Started | MessageState::HandedOver) => return Err(nothing_to_do()),
         };
         RunResponse::of_answer(self, receipt.message_id, after, protocol).await
@@ -176,8 +176,8 @@ impl Conversation {
         self.decide(decided).await.map(drop)
     }
 
-    /// DescribeOutput the results of calls to their run. None if it does not wait for all of them: another request was
-    /// faster, or it has ended.
+    /// Submits the results of calls to their run. Returns `None` if the run does not wait for all of them,
+    /// because another request was faster or the run has ended.
     pub(crate) async fn give_results(
         &self,
         results: Vec<Decided>,
@@ -195,7 +195,7 @@ impl Conversation {
         Ok(Some(calls))
     }
 
-    /// Responds with the parts of these calls' run that the client does not have, and then live.
+    /// Responds with the parts of the calls' run that the client does not have, and then with live events.
     pub(crate) async fn resume_run_of<P: Protocol>(
         self,
         calls: &HashSet<CallId>,
@@ -203,18 +203,18 @@ impl Conversation {
         protocol: P,
     ) -> Result<RunResponse<P>, HttpError> {
         let run = run_of_calls(calls).ok_or_else(nothing_to_do)?;
-        let place = self.find_run(&run).await?.ok_or_else(nothing_to_do)?;
-        RunResponse::of_run(self, place, Some(known), protocol).await
+        let position = self.find_run(&run).await?.ok_or_else(nothing_to_do)?;
+        RunResponse::of_run(self, position, Some(known), protocol).await
     }
 
-    /// Responds with a run from its beginning, and then live.
+    /// Responds with a run from its beginning, and then with live events.
     pub(crate) async fn stream_run<P: Protocol>(
         self,
         run: &ResponseId,
         protocol: P,
     ) -> Result<RunResponse<P>, HttpError> {
-        let place = self.find_run(run).await?.ok_or_else(nothing_to_do)?;
-        RunResponse::of_run(self, place, None, protocol).await
+        let position = self.find_run(run).await?.ok_or_else(nothing_to_do)?;
+        RunResponse::of_run(self, position, None, protocol).await
     }
 
     pub(crate) async fn last_user_message(&self) -> Result<Option<LastUserMessage>, HttpError> {
@@ -233,10 +233,13 @@ impl Conversation {
         Ok(found.and_then(|(summary, _)| summary.open_run))
     }
 
-    pub(crate) async fn find_run(&self, run: &ResponseId) -> Result<Option<RunPlace>, HttpError> {
+    pub(crate) async fn find_run(
+        &self,
+        run: &ResponseId,
+    ) -> Result<Option<RunPosition>, HttpError> {
         let row = self.app.store().message_row(&self.session, run.as_str()).await?;
         let row = row.filter(|it| it.kind == MessageKind::Answer);
-        Ok(row.map(|it| RunPlace { id: run.clone(), after: before(it.first) }))
+        Ok(row.map(|it| RunPosition { id: run.clone(), after: before(it.first) }))
     }
 
     /// Sends a command to the session and waits for the reply.
@@ -251,7 +254,7 @@ impl Conversation {
         RecordStream::after(self.app.clone(), self.session.clone(), after)
     }
 
-    /// Returns whether a message is held now; a record that says so may be outdated.
+    /// Returns whether a message is held now. Records about that may be outdated.
     async fn is_held(&self, message: &MessageId) -> Result<bool, HttpError> {
         let queue = self.app.store().queue(&self.session).await?;
         Ok(queue.messages.iter().any(|it| it.id == *message && it.held))
@@ -283,8 +286,8 @@ impl Conversation {
     }
 }
 
-/// Returns the run of calls that a client decides about. If they belong to several, the client repeats earlier
-/// decisions, and the last run counts.
+/// Returns the run of the calls that a client decides about. If they belong to several runs, the client has
+/// repeated earlier decisions, and the last run counts.
 pub(crate) fn run_of_calls(calls: &HashSet<CallId>) -> Option<ResponseId> {
     calls.iter().filter_map(CallId::run).max()
 }
@@ -297,7 +300,7 @@ pub(crate) async fn session_of(app: &App, call: &CallId) -> Result<Option<Sessio
 }
 
 pub(crate) fn nothing_to_do() -> HttpError {
-    HttpError::new(RequestCode::NothingToDo, "there is nothing to answer or to go on with")
+    HttpError::new(RequestCode::NothingToDo, "there is nothing to answer or to continue")
 }
 
 impl From<BadRequest> for HttpError {

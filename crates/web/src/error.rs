@@ -54,25 +54,25 @@ macro_rules! request_codes {
 }
 
 request_codes! {
-    InvalidRequest "invalid_request" BAD_REQUEST "The request cannot be read, or asks for something impossible."
+    InvalidRequest "invalid_request" BAD_REQUEST "The request is malformed or has invalid values."
     AgentNotFound "agent_not_found" BAD_REQUEST "No agent of that name is configured."
     Unauthorized "unauthorized" UNAUTHORIZED "The token, the cookie or the password is missing or wrong."
     ForbiddenHost "forbidden_host" FORBIDDEN "The request was not sent to a name of this server."
     ForbiddenOrigin "forbidden_origin" FORBIDDEN "The request comes from a page of another site."
     NotFound "not_found" NOT_FOUND "There is nothing at this address."
     SessionNotFound "session_not_found" NOT_FOUND "There is no such session."
-    MessageNotFound "message_not_found" NOT_FOUND "The session has no such message, or none that could be changed."
+    MessageNotFound "message_not_found" NOT_FOUND "The session has no such message, or the message cannot be changed."
     ModelNotFound "model_not_found" NOT_FOUND "No agent of that name answers under `/v1`."
-    CallNotFound "call_not_found" NOT_FOUND "The session has no such tool call, or none that asks for a decision."
-    MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED "The address does not take this method."
-    TooSlow "too_slow" REQUEST_TIMEOUT "The body did not come within 30 seconds."
+    CallNotFound "call_not_found" NOT_FOUND "The session has no such tool call, or the call does not wait for a decision."
+    MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED "The address does not support this method."
+    TooSlow "too_slow" REQUEST_TIMEOUT "The body was not received within 30 seconds."
     SessionExists "session_exists" CONFLICT "A session of that id exists already."
     NothingToDo "nothing_to_do" CONFLICT "There is no answer to continue or to retry."
-    AlreadyDecided "already_decided" CONFLICT "Somebody has decided about the call already; `by` and `at` say who and when."
+    AlreadyDecided "already_decided" CONFLICT "The call is already decided; `by` and `at` say by whom and when."
     AwaitingDecision "awaiting_decision" CONFLICT "The run waits for a decision and was not stopped, because the request said `unlessAsking`."
-    NothingToUndo "nothing_to_undo" CONFLICT "The decision was for one call only, or was taken back already."
+    NothingToUndo "nothing_to_undo" CONFLICT "The decision was for one call only, or is already revoked."
     NotSupported "not_supported" CONFLICT "The session's agent cannot do that."
-    CannotSteer "cannot_steer" CONFLICT "Nothing runs that the message could be handed to."
+    CannotSteer "cannot_steer" CONFLICT "There is no active run to steer."
     AgentBusy "agent_busy" CONFLICT "The agent is working and cannot take this now."
     TooLarge "too_large" PAYLOAD_TOO_LARGE "The body or the frame is larger than 8 MiB, or a file to import than 256 MiB or 1,500,000 JSON objects."
     TooManyAttempts "too_many_attempts" TOO_MANY_REQUESTS "The password was wrong too often; wait a minute."
@@ -91,14 +91,14 @@ pub(crate) struct HttpError {
     decided: Option<Box<Decided>>,
 }
 
-/// The decision that came first, and its time.
+/// The earlier decision about a call, and its time.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Decided {
     by: String,
     at: Millis,
 }
 
-/// JSON of an error.
+/// JSON body of an error.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Error")]
 pub(crate) struct ErrorBody {
@@ -108,7 +108,7 @@ pub(crate) struct ErrorBody {
 #[derive(Serialize, JsonSchema)]
 struct ErrorDetails {
     code: RequestCode,
-    /// The problem and its solution, for people.
+    /// The problem and its solution, for people to read.
     message: String,
     #[serde(flatten)]
     decided: Option<Decided>,
@@ -119,7 +119,7 @@ impl HttpError {
         Self { code, message: message.into(), param: None, decided: None }
     }
 
-    /// Names the invalid field.
+    /// Sets the name of the invalid field.
     pub(crate) fn about(self, param: impl Into<String>) -> Self {
         Self { param: Some(param.into()), ..self }
     }
@@ -221,8 +221,8 @@ impl IntoResponse for PageError {
         let status = self.0.code.status();
         let title = match status {
             StatusCode::UNAUTHORIZED => "You are not signed in",
-            StatusCode::FORBIDDEN => "Not from here",
-            StatusCode::NOT_FOUND => "There is nothing here",
+            StatusCode::FORBIDDEN => "Access denied",
+            StatusCode::NOT_FOUND => "Page not found",
             _ => "That did not work",
         };
         let message = match self.0.code {
@@ -240,17 +240,17 @@ pub(crate) async fn no_such_path(request: Request) -> Response {
     let error = HttpError::new(RequestCode::NotFound, "there is nothing at this address");
     match gate::wants_page(&parts) {
         true => PageError(error).into_response(),
-        false => in_words_of(&parts.uri, error),
+        false => error_response(&parts.uri, error),
     }
 }
 
 pub(crate) async fn no_such_method(uri: Uri) -> Response {
-    let message = "this address does not take this method";
-    in_words_of(&uri, HttpError::new(RequestCode::MethodNotAllowed, message))
+    let message = "this address does not support this method";
+    error_response(&uri, HttpError::new(RequestCode::MethodNotAllowed, message))
 }
 
-/// Returns an error in the format of the API at that address.
-pub(crate) fn in_words_of(uri: &Uri, error: HttpError) -> Response {
+/// Returns an error in the format of the API to which the path belongs.
+pub(crate) fn error_response(uri: &Uri, error: HttpError) -> Response {
     if v1::serves(uri) {
         V1Error::from(error).into_response()
     } else if compat::serves(uri) {

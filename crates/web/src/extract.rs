@@ -1,5 +1,4 @@
-//! Extractors for handlers: they return errors of [`HttpError`] and describe themselves for
-//! OpenAPI.
+//! Extractors for handlers, which return [`HttpError`] and describe themselves for OpenAPI.
 
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ use crate::{App, BODY_MAX, FILE_MAX};
 
 /// Time limit for receiving a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// Number of bytes of an oversized body that are discarded before the connection is closed.
+/// Maximum number of bytes of an oversized body that are discarded before the connection is closed.
 const DISCARDED_MAX: usize = 4 * FILE_MAX;
 /// Maximum pause of a client while an oversized body is discarded.
 const DISCARD_PAUSE: Duration = Duration::from_millis(500);
@@ -87,7 +86,7 @@ impl<S: Send + Sync> FromRequest<S> for Password {
     }
 }
 
-/// Maximum size of a body, and the noun for it in messages.
+/// Maximum size of a body, and the name of the body in messages.
 #[derive(Clone, Copy)]
 struct Limit {
     what: &'static str,
@@ -114,7 +113,7 @@ async fn read_body(request: Request, limit: Limit) -> Result<Bytes, HttpError> {
         false => tokio::time::timeout(BODY_TIMEOUT, collect(&mut pieces, limit))
             .await
             .unwrap_or_else(|_| {
-                let message = format!("the body did not come within {BODY_TIMEOUT:?}");
+                let message = format!("the body was not received within {BODY_TIMEOUT:?}");
                 Err(HttpError::new(RequestCode::TooSlow, message))
             }),
     };
@@ -335,7 +334,7 @@ impl DescribeInput for AnswerPath {
     }
 }
 
-/// Every handler that reads the state may fail to read the store.
+/// Handlers that use the state may fail to read the store.
 impl DescribeInput for State<App> {
     fn describe(operation: &mut Operation<'_>) {
         operation.refuses(&[RequestCode::InternalError]);

@@ -62,13 +62,13 @@ pub struct App {
     gate: Arc<gate::Gate>,
     attempts: Arc<sign_in::Attempts>,
     data: PathBuf,
-    /// Dropped with the last clone, that is, when the last connection ends.
+    /// Sender that is dropped with the last clone, when the last connection ends.
     _alive: mpsc::Sender<()>,
     /// Becomes true when the server stops.
     stopping: watch::Receiver<bool>,
 }
 
-/// The parts of a server that requests reach.
+/// The parts of a server that requests use.
 pub struct Parts {
     pub store: Store,
     pub hub: Arc<Hub>,
@@ -117,8 +117,8 @@ impl App {
         })
     }
 
-    /// Ends sign-ins whose token or password was changed while no server ran. Called before the
-    /// first request, because it closes open connections.
+    /// Ends sign-ins whose token or password was changed while no server ran. Must be called before
+    /// the first request, because it closes open connections.
     pub async fn end_outdated_sign_ins(&self) {
         self.gate.keys.end_outdated_or_warn().await;
     }
@@ -132,7 +132,7 @@ impl App {
         &self.store
     }
 
-    /// Waits for the permission to read and draw something large.
+    /// Waits for a permit to read and draw something large.
     async fn draw_permit(&self) -> DrawPermit {
         self.draws.permit().await
     }

@@ -41,7 +41,7 @@ pub async fn serve(
                     tokio::spawn(connect(stream, peer, router.clone(), stopping.clone()));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_BACKOFF).await;
                 }
             },
@@ -54,7 +54,7 @@ pub async fn serve(
     }
 }
 
-/// Serves a connection. Its errors are the client's and are not logged.
+/// Serves a connection. Connection errors are caused by clients and are not logged.
 async fn connect(
     stream: TcpStream,
     peer: SocketAddr,

@@ -1,8 +1,8 @@
 //! `GET /api/openapi.json`: the OpenAPI 3.1 document, generated from the routes and from the types
 //! that are parsed and serialised.
 //!
-//! The inputs and outputs of a handler describe themselves ([`DescribeInput`], [`DescribeOutput`]), so no route can
-//! lack a description or differ from it.
+//! The inputs and outputs of a handler describe themselves ([`DescribeInput`], [`DescribeOutput`]), so every
+//! route has a description that matches its handler.
 
 use std::collections::BTreeMap;
 
@@ -37,9 +37,9 @@ pub(crate) struct Operation<'a> {
     refusals: BTreeMap<u16, Vec<RequestCode>>,
     /// Media types of refusals; JSON if empty.
     refusal_types: Vec<&'static str>,
-    /// Schema of JSON refusals, if it is not the usual one.
+    /// Schema of JSON refusals, if it is not [`ErrorBody`].
     refusal_schema: Option<Schema>,
-    /// Schemas of path segments by name; a segment without one is any text.
+    /// Schemas of path segments by name. A segment without a schema is any text.
     segments: Map<String, Value>,
 }
 
@@ -69,9 +69,9 @@ pub(crate) fn document() -> Value {
         "info": {
             "title": "Callboard",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "A chat server for agents. `/ws` speaks the frames `ClientFrame` and \
-                            `ServerFrame`. The vocabulary of records grows: expect types and \
-                            fields that are not in this document.",
+            "description": "A chat server for agents. Frames of `/ws` have the schemas `ClientFrame` and \
+                            `ServerFrame`. New types and fields of records may be added, so clients \
+                            must ignore unknown ones.",
         },
         "security": [{ "token": [] }, { "cookie": [] }],
         "paths": paths,
@@ -81,8 +81,8 @@ pub(crate) fn document() -> Value {
                 "token": { "type": "http", "scheme": "bearer" },
                 "cookie": {
                     "type": "apiKey", "in": "cookie", "name": "callboard_PORT",
-                    "description": "From `/sign-in`, or from a page's address with `?token=`. \
-                                    Changes also need the page's own `Origin`.",
+                    "description": "Set by `/sign-in`, or by a page's address with `?token=`. \
+                                    Requests that change data also need the page's own `Origin`.",
                 },
             },
         },

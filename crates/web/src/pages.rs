@@ -1,4 +1,4 @@
-//! The page. Served complete, so that reading works without script.
+//! The page, rendered on the server so that it is readable without script.
 
 pub(crate) mod assets;
 
@@ -37,7 +37,7 @@ pub(crate) const LISTED: usize = 100;
 const MESSAGES: usize = render::WINDOW;
 const HITS: usize = 50;
 const GRANTS: usize = 200;
-/// Limit for the messages of one page, by [`render::weight`]; the last message may exceed it.
+/// Limit for the weight of the messages on one page, see [`render::weight`]. The last message may exceed it.
 const PAGE_BYTES: usize = 2 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
@@ -45,21 +45,21 @@ pub(crate) struct HomeParams {
     /// List archived sessions instead of the others.
     #[serde(default)]
     archived: bool,
-    /// List the sessions after this one; the link at the end of a list has the value.
+    /// Cursor of the list, as in the link at the end of the previous page.
     before: Option<String>,
     /// Words to search for, in all sessions.
     q: Option<String>,
     part: Option<HomePart>,
-    /// The session whose permissions are listed too.
+    /// The session whose grants are listed in addition.
     session: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum HomePart {
-    /// Only the results of the search.
+    /// Only the search results.
     Found,
-    /// Only the permissions for more than one call.
+    /// Only the list of grants.
     Grants,
 }
 
@@ -90,7 +90,7 @@ pub(crate) async fn home(
     Ok(permit.draw(move || page.draw(None)).await)
 }
 
-/// The newest of those for all sessions, and all of the session.
+/// Reads the newest grants for all sessions, and all grants of the session.
 async fn listed_grants(app: &App, session: Option<&str>) -> Result<Grants, store::Error> {
     let session = session.and_then(SessionId::parse);
     let summary = match &session {
@@ -135,13 +135,13 @@ async fn search(app: &App, words: String) -> Result<SearchResults, store::Error>
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct PageParams {
-    /// The session as it was at this number of its log.
+    /// Show the session as it was at this record number.
     at: Option<u64>,
-    /// The newest messages that begin before this number.
+    /// Show the newest messages that begin before this record number.
     before: Option<u64>,
-    /// The oldest messages that begin after this number.
+    /// Show the oldest messages that begin after this record number.
     after: Option<u64>,
-    /// This message and those after it.
+    /// Show the message with this id and the messages after it.
     message: Option<String>,
     part: Option<PagePart>,
 }
@@ -149,7 +149,7 @@ pub(crate) struct PageParams {
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum PagePart {
-    /// Nothing but the messages.
+    /// Only the messages.
     Messages,
 }
 
@@ -171,7 +171,7 @@ pub(crate) async fn session(
     Ok(permit.draw(draw).await)
 }
 
-/// Draws a session's page, or without data for the page its messages alone.
+/// Draws a session's page, or only its messages if `page` is `None`.
 fn draw_session(
     context: &PageContext,
     id: &SessionId,
@@ -223,7 +223,8 @@ impl PageParams {
         Ok(both.map(|[shown, end]| ReadMessages { shown, end: Some(end), keep }))
     }
 
-    /// With the end of it that is to be kept where it is too much. A place that is not there is the end.
+    /// Returns the window of messages to show, and the end of it that is kept if it exceeds the size limit.
+    /// If the requested position does not exist, returns the end of the session.
     async fn window(
         &self,
         store: &Store,
@@ -241,31 +242,31 @@ impl PageParams {
     }
 }
 
-/// Which messages of a window are shown where all of them are too much for a page.
+/// The end of a window that is kept if the window exceeds the size limit of a page.
 #[derive(Clone, Copy)]
 enum Keep {
     First,
     Last,
 }
 
-/// The messages of a page, as they were read.
+/// The messages that were read for a page.
 struct ReadMessages {
     shown: Opened,
-    /// The end of the session, if the page needs it and shows another part.
+    /// The end of the session, if the page shows another part of it.
     end: Option<Opened>,
     keep: Keep,
 }
 
 impl ReadMessages {
-    /// Removes messages beyond the size limit of a page, but never the one that the page is about. Outline and totals
-    /// still count all of them.
+    /// Removes messages beyond the size limit of a page, but never the requested message. The outline and
+    /// totals still include all messages.
     fn fit(self) -> (Opened, Option<Opened>) {
         let Self { shown, end, keep } = self;
         let messages = &shown.transcript.messages;
-        let mut room = PAGE_BYTES;
+        let mut budget = PAGE_BYTES;
         let fits = |message: &&Message| {
-            let fits = room > 0;
-            room = room.saturating_sub(render::weight(message));
+            let fits = budget > 0;
+            budget = budget.saturating_sub(render::weight(message));
             fits
         };
         let n_shown = match keep {
@@ -321,7 +322,7 @@ impl PageData {
     }
 }
 
-/// Returns the messages of the session's program that Callboard could not interpret, for its version.
+/// Returns the kinds of messages of the session's program version that Callboard does not recognise.
 async fn unknown(app: &App, summary: &Summary) -> Result<Option<UnknownMessages>, store::Error> {
     let linked = summary.linked.as_ref();
     let Some(version) = linked.map(|it| it.version.clone().unwrap_or_default()) else {
@@ -335,7 +336,7 @@ async fn unknown(app: &App, summary: &Summary) -> Result<Option<UnknownMessages>
     Ok((!kinds.is_empty()).then_some(UnknownMessages { program, kinds }))
 }
 
-/// Which sessions a list shows.
+/// Selection of the sessions that a list shows.
 #[derive(Clone)]
 pub(crate) struct ListPart {
     pub(crate) archived: bool,
@@ -383,19 +384,20 @@ fn listed_session(app: &App, id: SessionId, summary: Summary) -> ListedSession {
     }
 }
 
-/// A whole page.
+/// A complete HTML page.
 pub(crate) struct Html {
     text: String,
     pictures_from_elsewhere: bool,
 }
 
 impl Html {
-    /// Returns a page that loads resources from this server only.
+    /// Creates a page that loads resources only from this server.
     pub(crate) fn new(text: String) -> Self {
         Self { text, pictures_from_elsewhere: false }
     }
 
-    /// Returns the content security policy: nothing inline, and remote pictures only if the reader allows them.
+    /// Returns the content security policy: nothing inline, and remote pictures only if the reader allows
+    /// them.
     fn policy(&self) -> String {
         let pictures = if self.pictures_from_elsewhere { " https: http:" } else { "" };
         format!(

@@ -1,8 +1,8 @@
-//! Callboard's own tools for the programs that it runs: an MCP server over streamable HTTP.
+//! MCP server over streamable HTTP that offers Callboard's own tools to the programs that it runs.
 //!
-//! It listens on a loopback port of its own, whatever the public address is, and requires a pass
-//! (`passes.rs`). Requests need no handshake. The only state between two requests is the calls that
-//! can be cancelled.
+//! It listens on a separate loopback port, independent of the public address, and requires a pass
+//! (`passes.rs`). Requests need no handshake. The only state between requests are the pending calls,
+//! which can be cancelled.
 
 mod calling;
 mod message;
@@ -29,12 +29,12 @@ use message::{Message, failure, success};
 use runtime::Sessions;
 use runtime::passes::{Holder, PATH, Passes};
 
-/// Supported protocol versions, the newest first. Their differences do not concern this server.
+/// Supported protocol versions, the newest first. Their differences do not affect this server.
 const VERSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
-/// Description of the server for models whose program searches for tools.
-const INSTRUCTIONS: &str = "Tools of Callboard, the server that this conversation is held on: see which \
-                            other agents there are, ask one of them something or give it work, and \
-                            leave notes for the people who read along.";
+/// Description of the server, for programs that let the model search for tools.
+const INSTRUCTIONS: &str = "Tools of Callboard, the server that runs this conversation: list the other \
+                            agents, send one of them a question or a task, and leave notes for the \
+                            people who read the conversation.";
 const PARSE_ERROR: i32 = -32700;
 const METHOD_NOT_FOUND: i32 = -32601;
 
@@ -71,16 +71,16 @@ impl ProgramMcp {
         Ok(())
     }
 
-    /// Returns the process to which the request belongs. Requests of web pages are refused, because
-    /// programs are no browsers.
+    /// Returns the process to which the request belongs. Requests with headers of browsers are refused,
+    /// because programs are not browsers.
     fn admit(&self, headers: &HeaderMap) -> Result<Arc<Holder>, HttpError> {
         let text = |name| headers.get(name).and_then(|it| it.to_str().ok()).unwrap_or_default();
         if !self.hosts.is_ours(text(HOST)) {
-            let message = "use the address that the program was given";
+            let message = "use the address that Callboard gave to the program";
             return Err(HttpError::new(RequestCode::ForbiddenHost, message));
         }
         if headers.contains_key(ORIGIN) || headers.contains_key("sec-fetch-site") {
-            let message = "these tools are for programs, not for pages";
+            let message = "these tools are for programs, not for web pages";
             return Err(HttpError::new(RequestCode::ForbiddenOrigin, message));
         }
         let holder =
@@ -109,7 +109,7 @@ async fn answer(
     body: Bytes,
 ) -> Response {
     let Ok(Message { id, method, params }) = serde_json::from_slice(&body) else {
-        let why = "The body is no JSON-RPC message.";
+        let why = "The body is not a JSON-RPC message.";
         return (StatusCode::BAD_REQUEST, Json(failure(&Value::Null, PARSE_ERROR, why)))
             .into_response();
     };
@@ -127,7 +127,7 @@ async fn answer(
 }
 
 impl ProgramMcp {
-    /// Answers a request that needs no session.
+    /// Answers a request about the server, which needs no session.
     fn about(&self, method: &str, id: &Value, params: &Value) -> Value {
         match method {
             "initialize" => success(id, handshake(params)),

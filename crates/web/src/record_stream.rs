@@ -1,4 +1,4 @@
-//! A stream of a session's records: the log from any number on, then live, without a gap.
+//! A stream of a session's records: first those of the log after a number, then live records, without a gap.
 
 use std::collections::VecDeque;
 
@@ -20,13 +20,13 @@ pub(crate) struct RecordStream {
     session: SessionId,
     /// Number of the last record that was returned.
     seen: Seq,
-    /// Live records. Subscribed before the log is read.
+    /// Live records. The subscription starts before the log is read.
     live: Receiver<SessionEvent>,
     is_behind: bool,
     read: VecDeque<Record>,
 }
 
-/// Returns the number before that one, after which a feed begins with it.
+/// Returns the previous record number, so that a stream after it begins with `seq`.
 pub(crate) fn before(seq: Seq) -> Seq {
     Seq(seq.0.saturating_sub(1))
 }
@@ -51,7 +51,7 @@ impl From<Lost> for HttpError {
 }
 
 impl RecordStream {
-    /// Starts a stream of the records after that number.
+    /// Starts a stream of the records after the number `seen`.
     pub(crate) fn after(app: App, session: SessionId, seen: Seq) -> Self {
         let live = app.hub.watch(&session);
         Self { app, session, seen, live, is_behind: true, read: VecDeque::new() }

@@ -54,7 +54,7 @@ impl Route {
         self
     }
 
-    /// Adds a response that the handler builds by hand; the type is empty if it has no body. May be
+    /// Adds a response that the handler builds itself. The media type is empty if it has no body. May be
     /// called several times.
     pub(crate) fn gives(mut self, status: StatusCode, media_type: &'static str) -> Self {
         self.answers.push((status, media_type));

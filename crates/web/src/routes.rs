@@ -213,7 +213,7 @@ pub(crate) fn routes() -> Vec<Route> {
             "Get a file; images inline, others as a download",
         )
         .gives(StatusCode::OK, "*/*"),
-        Route::get("/api/sizes", operation::sizes, "Disk usage by session"),
+        Route::get("/api/sizes", operation::sizes, "Get the disk usage by session"),
         Route::post("/api/backup", operation::backup, "Write a backup on the server's machine"),
         Route::get("/metrics", operation::metrics, "Get metrics for Prometheus")
             .gives(StatusCode::OK, "application/openmetrics-text"),

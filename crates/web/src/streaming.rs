@@ -1,4 +1,4 @@
-//! Responses that are sent piece by piece.
+//! Streamed responses.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Returns a response with this body, which no cache keeps.
+/// Returns an uncacheable response with this body.
 pub(crate) fn response(media_type: &'static str, body: Body) -> Response {
     ([(CONTENT_TYPE, media_type), (CACHE_CONTROL, "no-cache")], body).into_response()
 }
@@ -21,10 +21,10 @@ pub(crate) fn body(pieces: impl Stream<Item = String> + Send + 'static) -> Body 
     Body::from_stream(pieces.map(|piece| Ok::<_, Infallible>(Bytes::from(piece))))
 }
 
-/// Ticks whenever an idle connection needs a sign of life.
+/// Returns an interval that ticks when an idle connection needs a keep-alive.
 pub(crate) fn keep_alive() -> Interval {
     let mut ticks = interval_at(Instant::now() + KEEP_ALIVE_INTERVAL, KEEP_ALIVE_INTERVAL);
-    // A client that reads slowly needs one, not all that were missed.
+    // A client that reads slowly needs one keep-alive, not all missed ones.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }

@@ -87,7 +87,7 @@ async fn only_public_routes_need_no_key() {
     let data = tempfile::tempdir().unwrap();
     let router = router_on(&data).await;
     let paths = routes().into_iter().map(|route| route.path).chain(["/nothing", "/api/%2e%2e/x"]);
-    let mut knocked = 0;
+    let mut n_requests = 0;
     for path in paths {
         let path = path.replace("{session}", "x").replace("{hash}", "00");
         let path = path.replace("{version}", "00").replace("{file}", "main.js");
@@ -110,14 +110,14 @@ async fn only_public_routes_need_no_key() {
                 } else {
                     assert_eq!(status, StatusCode::UNAUTHORIZED, "{method} {path} {origin:?}");
                 }
-                knocked += 1;
+                n_requests += 1;
             }
         }
     }
-    assert!(knocked > 16 * routes().len());
+    assert!(n_requests > 16 * routes().len());
 }
 
-/// OpenAI's clients read no other form.
+/// OpenAI's clients cannot read other forms.
 #[tokio::test]
 async fn errors_under_v1_have_the_form_of_openai() {
     let data = tempfile::tempdir().unwrap();
@@ -169,11 +169,15 @@ async fn the_document_has_exactly_the_routes() {
     for route in routes() {
         let operation = &document["paths"][route.path][route.method.as_str().to_lowercase()];
         let answers = operation["responses"].as_object().unwrap();
-        assert!(answers.keys().any(|it| it.as_str() < "400"), "{} has no good end", route.id());
+        assert!(
+            answers.keys().any(|it| it.as_str() < "400"),
+            "{} has no successful response",
+            route.id()
+        );
     }
 }
 
-/// Requests and responses are described separately; a name must not have two meanings.
+/// Requests and responses have separate schemas, whose names must be unambiguous.
 #[test]
 fn schema_names_are_unambiguous() {
     let (read, written) = openapi::named_schemas();
@@ -192,13 +196,13 @@ async fn an_allowed_origin_needs_the_token() {
         let request = request.header(AUTHORIZATION, "Bearer the token").body(Body::empty());
         router.clone().oneshot(request.unwrap()).await.unwrap()
     };
-    let friend = ask("https://friend.example").await;
-    assert_eq!(friend.status(), StatusCode::OK);
-    assert_eq!(friend.headers()["access-control-allow-origin"], "https://friend.example");
-    assert!(!friend.headers().contains_key("access-control-allow-credentials"));
-    for stranger in ["https://friend.example.evil.example", "http://friend.example", "null"] {
-        let answer = ask(stranger).await;
-        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{stranger}");
+    let allowed = ask("https://friend.example").await;
+    assert_eq!(allowed.status(), StatusCode::OK);
+    assert_eq!(allowed.headers()["access-control-allow-origin"], "https://friend.example");
+    assert!(!allowed.headers().contains_key("access-control-allow-credentials"));
+    for other in ["https://friend.example.evil.example", "http://friend.example", "null"] {
+        let answer = ask(other).await;
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{other}");
         assert!(!answer.headers().contains_key("access-control-allow-origin"));
     }
 
@@ -210,7 +214,10 @@ async fn an_allowed_origin_needs_the_token() {
     let answer = router.clone().oneshot(preflight.unwrap()).await.unwrap();
     assert_eq!(answer.status(), StatusCode::NO_CONTENT);
     let allowed = answer.headers()["access-control-allow-headers"].to_str().unwrap();
-    assert_eq!(allowed, "authorization, *", "the star does not stand for the token");
+    assert_eq!(
+        allowed, "authorization, *",
+        "the wildcard does not include the header of the token"
+    );
 }
 
 #[tokio::test]
@@ -275,7 +282,7 @@ async fn a_refused_body_is_read_for_a_limited_time() {
         let answer = router.clone().oneshot(request.body(Body::from_stream(trickle)).unwrap());
         // The test clock is paused and advances only when nothing else can happen.
         let answer = tokio::time::timeout(Duration::from_secs(60), answer).await;
-        let status = answer.expect("it is refused while it still comes").unwrap().status();
+        let status = answer.expect("the body is refused before it is complete").unwrap().status();
         assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "announced: {announced}");
     }
 }
@@ -285,7 +292,7 @@ async fn a_refused_body_is_read_for_a_limited_time() {
 async fn a_password_changed_during_its_check_is_refused() {
     let data = tempfile::tempdir().unwrap();
     let app = app_in(&data).await;
-    let (router, desk) = (router(app.clone()), Arc::clone(&app.attempts.desk));
+    let (router, password_check) = (router(app.clone()), Arc::clone(&app.attempts.password_check));
     for new_password in [None, Some("another horse")] {
         password::set(data.path(), "correct horse").unwrap();
         let request = Request::post(gate::SIGN_IN)
@@ -293,7 +300,7 @@ async fn a_password_changed_during_its_check_is_refused() {
             .header(ORIGIN, "http://127.0.0.1:4520")
             .extension(SocketAddr::from(([127, 0, 0, 1], 1)))
             .body(Body::from("password=correct+horse"));
-        let checks_wait = Arc::clone(&desk).lock_owned().await;
+        let checks_wait = Arc::clone(&password_check).lock_owned().await;
         let mut answer = std::pin::pin!(router.clone().oneshot(request.unwrap()));
         assert!(futures_util::poll!(&mut answer).is_pending(), "the check waits for its turn");
         if let Some(password) = new_password {

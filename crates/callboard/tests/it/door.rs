@@ -206,7 +206,7 @@ async fn a_password_signs_in_until_sign_out() {
     };
     let refused = sign_in("wrong+horse").await;
     assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
-    assert!(refused.text().await.unwrap().contains("That is not the password."));
+    assert!(refused.text().await.unwrap().contains("The password is wrong."));
     let signed_in = sign_in("correct+horse").await;
     assert_eq!(
         (signed_in.status(), &signed_in.headers()[LOCATION]),
@@ -245,7 +245,7 @@ async fn an_invalid_token_is_reported() {
     let what_to_do = "Open the address that the server printed when it started.";
     for path in ["/?token=wrong", "/s/x?token=wrong", "/?q=1&token="] {
         let page = refusal(path).await;
-        let is_told = page.contains("This address has a token that is not valid, or no longer. ");
+        let is_told = page.contains("The token in this address is not valid. ");
         assert!(is_told && page.contains(what_to_do) && !page.contains("Bearer"), "{path}: {page}");
     }
     let page = refusal("/").await;
@@ -319,7 +319,7 @@ async fn an_unknown_address_gets_a_page_or_json() {
     let server = home.start();
     let client = tools::http_client();
     for (path, words) in [
-        ("/nonsense", "There is nothing here"),
+        ("/nonsense", "Page not found"),
         ("/s/nope", "There is no such session"),
         ("/?before=nonsense", "That did not work"),
     ] {

@@ -227,7 +227,7 @@ async fn import_errors_say_where_they_are() {
         ),
         ("format=ui&id=%2F", json!([good]).to_string(), "a session id is"),
         ("format=ui&agent=nobody", json!([good]).to_string(), "nobody"),
-        ("format=claude&title=x", String::new(), "leave out `agent` and `title`"),
+        ("format=claude&title=x", String::new(), "omit `agent` and `title`"),
         ("format=robot", json!([good]).to_string(), "\"robot\" is none of: auto, claude"),
         ("format=auto", json!([good]).to_string(), "something else, name its format"),
     ] {

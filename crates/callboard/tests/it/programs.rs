@@ -419,7 +419,7 @@ async fn a_raw_link_without_lines_says_so() {
     for link in links {
         let text = String::from_utf8(server.get_bytes(&link).await.1).unwrap();
         assert!(!text.is_empty(), "{link}");
-        let is_silent = text.starts_with("The program wrote nothing of this.");
+        let is_silent = text.starts_with("The program wrote no lines for this.");
         assert!(is_silent || !link.contains(&notices[0]), "{link}: {text}");
         silent += usize::from(is_silent);
     }

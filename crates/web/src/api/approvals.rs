@@ -85,7 +85,7 @@ pub(crate) async fn decide(
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResultInput {
     output: Option<Value>,
-    /// Reason of the failure, for the agent.
+    /// Error message for the agent.
     error: Option<String>,
 }
 
@@ -121,23 +121,23 @@ pub(crate) struct GrantList {
     grants: Vec<GrantObject>,
 }
 
-/// A permission for more than one call.
+/// A stored approval for more than one call.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct GrantObject {
     id: String,
     tool: String,
-    /// The exact scope, as the policy compares it.
+    /// The covered calls, as the policy compares them.
     covers: String,
-    /// The scope in words.
+    /// The covered calls in words.
     text: String,
-    /// Only calls of this agent are covered. Absent if the grant is inactive.
+    /// Agent whose calls are covered. Absent if the grant is inactive.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
-    /// Only calls in this folder are covered. Absent if the grant is inactive.
+    /// Folder in which calls are covered. Absent if the grant is inactive.
     #[serde(skip_serializing_if = "Option::is_none")]
     workspace: Option<String>,
-    /// Grants of an earlier version that did not record agent and workspace. They allow nothing.
+    /// Whether the grant was stored by an earlier version, without agent and workspace. It allows nothing.
     inactive: bool,
     granted_at: Millis,
 }
@@ -165,7 +165,7 @@ pub(crate) async fn revoke(
     if app.store().remove_grant(&id).await? {
         return Ok(NoContent);
     }
-    let message = format!("nothing is granted under {id:?}; GET /api/grants lists what is");
+    let message = format!("there is no grant {id:?}; GET /api/grants lists all grants");
     Err(HttpError::new(RequestCode::NotFound, message))
 }
 

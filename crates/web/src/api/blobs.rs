@@ -1,4 +1,4 @@
-//! Uploaded files: first stored, then named in the `attachments` of a message.
+//! Uploaded files, which messages refer to in their `attachments`.
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -13,7 +13,7 @@ use crate::error::{HttpError, RequestCode};
 use crate::extract::{RawBody, Segment};
 use runtime::clock;
 
-/// A file in the form in which messages name it.
+/// A stored file, as the `attachments` of messages refer to it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct StoredFile {
     blob: String,
@@ -32,8 +32,8 @@ pub(crate) async fn put(
     Ok(Created(StoredFile { blob, size }))
 }
 
-/// Serves a file. Small files that really are pictures are shown; all others are offered as
-/// downloads, because their content is not trusted.
+/// Serves a file. Small pictures, recognised by their content, are shown inline. All other files are sent
+/// as downloads, because their content is not trusted.
 pub(crate) async fn show(
     State(app): State<App>,
     Segment(hash): Segment,

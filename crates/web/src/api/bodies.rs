@@ -1,5 +1,5 @@
-//! Content that a page fetches on demand: complete texts of which it shows only the ends, and
-//! answers of agents in other sessions.
+//! Content that a page fetches on demand: complete texts that it shows shortened, and answers of agents
+//! in other sessions.
 
 use axum::extract::State;
 use axum::http::header::{
@@ -20,7 +20,7 @@ use crate::extract::{AnswerPath, CallPath, Params, SessionPath};
 pub(crate) struct OutputParams {
     #[serde(default)]
     stream: BodyKind,
-    /// Number of bytes to skip at the beginning; for text only.
+    /// Number of bytes to skip at the beginning, for text only.
     #[serde(default)]
     from: u64,
     #[serde(default)]
@@ -35,7 +35,7 @@ pub(crate) struct OutputParams {
 enum Format {
     #[default]
     Text,
-    /// The form in which the page shows it, with colours.
+    /// HTML as on the page, with colours.
     Html,
 }
 
@@ -45,7 +45,7 @@ pub(crate) async fn output(
     Params(OutputParams { stream, from, format, download }): Params<OutputParams>,
 ) -> Result<Response, HttpError> {
     let permit = app.draw_permit().await;
-    // An id of another form belongs to no run, so none is found.
+    // An id of another form belongs to no run, so no run is found.
     let run = call.run().unwrap_or_else(|| ResponseId::new(call.as_str()));
     let found = app.store().run(&session, &run).await?;
     let StoredRun { records, .. } = found.ok_or_else(|| HttpError::no_session(session.as_str()))?;
@@ -69,7 +69,7 @@ pub(crate) async fn output(
     Ok(answer_with(text, format, download))
 }
 
-/// Content policy of a text on a page of its own: it loads nothing and runs nothing.
+/// Content security policy of a text that is opened as a page: it loads nothing and runs nothing.
 const POLICY: &str = "default-src 'none'; sandbox";
 
 fn answer_with(text: String, format: Format, download: bool) -> Response {
@@ -85,7 +85,7 @@ fn answer_with(text: String, format: Format, download: bool) -> Response {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct TextParams {
-    /// Record with which the text begins: a message, or a part of an answer.
+    /// Number of the record with which the text begins: a message, or a part of an answer.
     first: u64,
     #[serde(default)]
     format: Format,
@@ -94,7 +94,7 @@ pub(crate) struct TextParams {
     download: bool,
 }
 
-/// Returns the complete text of a message or part that a page shows in part.
+/// Returns the complete text of a message or part that a page shows shortened.
 pub(crate) async fn text(
     State(app): State<App>,
     SessionPath(session): SessionPath,
@@ -124,7 +124,7 @@ fn no_text(session: &SessionId, first: u64) -> HttpError {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct AnswerParams {
-    /// `text` returns the texts as the agent wrote them, usually Markdown.
+    /// Format of the answer; `text` returns the texts as the agent wrote them, usually Markdown.
     #[serde(default = "Format::html")]
     format: Format,
     /// Return only the parts before the one with this index, counted from 0.
@@ -135,11 +135,11 @@ pub(crate) struct AnswerParams {
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum AnswerPart {
-    /// Only requests of the agent for approvals.
+    /// Only pending requests for approvals.
     Questions,
 }
 
-/// Returns an answer as embedded in another session's page, earlier parts of it, or its source.
+/// Returns an answer for another session's page, earlier parts of it, or its source text.
 pub(crate) async fn answer(
     State(app): State<App>,
     AnswerPath { session, run }: AnswerPath,

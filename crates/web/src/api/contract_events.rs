@@ -1,5 +1,5 @@
-//! `GET /api/sessions/{id}/contract-events`: a session as events of the message contract, live and without
-//! end.
+//! `GET /api/sessions/{id}/contract-events`: an endless live stream of a session's events in the contract
+//! format.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -20,17 +20,17 @@ use crate::extract::{Params, SessionPath};
 use crate::record_stream::{RecordStream, before};
 use crate::streaming;
 
-/// Number of messages among which a run is sought that was open at a certain record.
+/// Number of messages that are searched for a run that was open at a record.
 const LOOK_BACK: usize = 50;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct AfterParams {
-    /// The last number that the reader has, which is the `id` of an event: it may also be sent as
-    /// `Last-Event-ID`. If left out: everything from the beginning on.
+    /// Number of the last record that the client has, which is the `id` of an event. It may also be sent as
+    /// `Last-Event-ID`. If omitted, all events from the beginning are sent.
     after: Option<u64>,
 }
 
-/// The events of one session for one reader.
+/// The event stream of a session for one client.
 struct ContractEvents {
     feed: RecordStream,
     stream: Stream,
@@ -63,12 +63,13 @@ pub(crate) async fn follow(
         let event = events.next().await?;
         Some((event, events))
     });
-    // The headers are sent with the first piece, which may take long.
+    // The headers are sent with the first chunk, and the first event may take long.
     let open = stream::iter([sse::comment("stream-open")]);
     Ok(streaming::response(sse::MEDIA_TYPE, streaming::body(open.chain(events))))
 }
 
-/// Returns the number from which records are read: a run has to be read from its beginning.
+/// Returns the number after which records are read. A run that was open at `after` is read from its
+/// beginning.
 async fn start_of_open_run(app: &App, session: &SessionId, after: Seq) -> Result<Seq, HttpError> {
     let window = Window { before: Some(after.next()), limit: LOOK_BACK };
     let rows = app.store().messages(session, window).await?.into_iter();
@@ -81,7 +82,8 @@ impl ContractEvents {
         loop {
             if let Some(envelope) = self.unsent.next() {
                 self.keep_alive.reset();
-                // Until the reader has all events of a record, it has only the record before.
+                // Only the last event of a record has the record's number, so that a client which disconnects
+                // between two of them gets all again.
                 let is_last = self.unsent.len() == 0;
                 let id = if is_last { envelope.seq } else { before(envelope.seq) };
                 let data = serde_json::to_string(&envelope).ok()?;
@@ -89,7 +91,7 @@ impl ContractEvents {
             }
             let record = tokio::select! {
                 record = self.feed.next() => record.ok()?,
-                // The only change there is.
+                // The value changes only once, to true.
                 _ = self.stopping.changed() => return None,
                 _ = self.keep_alive.tick() => return Some(sse::EMPTY_COMMENT.to_owned()),
             };

@@ -32,7 +32,7 @@ pub(crate) struct ExportParams {
     at: Option<u64>,
 }
 
-/// Content policy of an exported page: its style is inline, and it loads nothing.
+/// Content security policy of an exported page: its style is inline, and it loads nothing.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox";
 
 pub(crate) async fn export(
@@ -59,16 +59,15 @@ pub(crate) async fn export(
 pub(crate) struct ImportParams {
     #[serde(default)]
     format: ImportFormat,
-    /// Id of the new session. If omitted: the original one, for programs the program's name and its
-    /// conversation's id, else one that is derived from the content.
+    /// Id of the new session. Default: the original id for logs, the program's name and its conversation's
+    /// id for conversations of programs, and a hash of the content for other formats.
     id: Option<String>,
-    /// Agent that continues the session; by default the default agent. Conversations of programs
+    /// Agent that continues the session. Default: the default agent. Conversations of programs
     /// continue with their program.
     agent: Option<String>,
     /// Title of the session. Not for conversations of programs.
     title: Option<String>,
-    /// For a program's conversation: also import an unfinished last turn, because the conversation
-    /// is over.
+    /// Also import an unfinished last turn, as interrupted. Only for conversations of programs.
     #[serde(default, rename = "final")]
     is_final: bool,
 }
@@ -79,8 +78,8 @@ pub(crate) struct ImportedObject {
     #[serde(flatten)]
     session: SessionObject,
     added_turns: usize,
-    /// The conversation was continued in this session, which knows more than the file: nothing was
-    /// added.
+    /// Whether nothing was added because the conversation was continued in this session, which has more
+    /// than the file.
     goes_on_here: bool,
 }
 
@@ -124,9 +123,9 @@ async fn import_text(
             import_whole(app, whole).await
         }
         Kind::Program(_) if overrides.agent.is_some() || overrides.title.is_some() => {
-            let name = "a program's conversation goes on with that program, and is called by what was \
-                        said: leave out `agent` and `title`";
-            Err(HttpError::invalid(name))
+            let message = "a program's conversation continues with that program and gets its title \
+                           from the messages: omit `agent` and `title`";
+            Err(HttpError::invalid(message))
         }
         Kind::Program(kind) => {
             let conversation = Conversation { kind, text: transcript, side_files, is_final };
@@ -165,7 +164,9 @@ async fn import_conversation(
     let (session, added_turns, goes_on_here) = loop {
         let plan = import::plan(app.store(), &app.agents, conversation, name.clone()).await?;
         let plan = plan.ok_or_else(|| {
-            HttpError::invalid("the file is no such conversation, or nothing has ended in it yet")
+            HttpError::invalid(
+                "the file is not a conversation of this program, or has no completed turn yet",
+            )
         })?;
         let new = match plan {
             Plan::Nothing { session } => break (session, 0, false),
@@ -179,7 +180,7 @@ async fn import_conversation(
         }
         match app.sessions.ask(&session, |reply| Command::Add { addition, reply }).await {
             Ok(()) => break (session, turns, false),
-            // The session has changed since, and its log contains the change now.
+            // The session has changed in the meantime: plan the import again.
             Err(Refused::Busy) => (),
             Err(refused) => return Err(refused.into()),
         }
@@ -222,8 +223,7 @@ pub(crate) async fn make_session(
     let written = app.store().import(id, Arc::clone(&records)).await;
     written.map_err(|error| match error {
         AppendError::Conflict { .. } => {
-            let message =
-                format!("there is a session {id} already; give it another name with ?id=");
+            let message = format!("session {id} exists already; choose another id with ?id=");
             HttpError::new(RequestCode::SessionExists, message)
         }
         error => error.into(),

@@ -36,7 +36,7 @@ pub(crate) struct ToolList {
     tools: Vec<ToolSpec>,
 }
 
-/// Lists the tools. Those of MCP servers are included as far as they are known now.
+/// Lists the built-in tools and the currently known tools of MCP servers.
 pub(crate) async fn tools(State(app): State<App>) -> Json<ToolList> {
     Json(ToolList { tools: app.catalog.specs() })
 }

@@ -1,4 +1,4 @@
-//! Operation of the server: metrics, disk usage, and a backup while it runs.
+//! Operation of the server: metrics, disk usage, and online backups.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ pub(crate) struct SizesParams {
     limit: Option<usize>,
 }
 
-/// Sizes in bytes, total and by session and kind, the largest first.
+/// Disk usage in bytes: totals, and by session and kind, the largest sessions first.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SizesReport {
     total: TotalSize,
@@ -38,7 +38,7 @@ struct TotalSize {
     database: u64,
     /// Size of the write-ahead log.
     wal: u64,
-    /// Free space within the database, which is used before it grows.
+    /// Free space within the database file, which is reused before the file grows.
     free: u64,
 }
 
@@ -51,7 +51,7 @@ struct SessionSize {
     deltas: u64,
     blobs: u64,
     index: u64,
-    /// Raw lines of programs, as compressed.
+    /// Compressed size of the raw lines of programs.
     raw: u64,
 }
 

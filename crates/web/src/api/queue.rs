@@ -16,7 +16,7 @@ use session::{Command, QueuedChange};
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct QueueObject {
-    /// In the order in which they will start.
+    /// Queued messages, in the order in which they will start.
     messages: Vec<QueuedObject>,
 }
 
@@ -28,11 +28,11 @@ struct QueuedObject {
     queued_at: Millis,
     text: String,
     attachments: Vec<Attachment>,
-    /// `steer` if it is on its way into the active run.
+    /// `steer` if the message is being handed to the active run, else `queue`.
     mode: SendMode,
-    /// Held by a stop: it does not start before the queue is released.
+    /// Whether the message is held by a stop. It does not start before the queue is released.
     held: bool,
-    /// The agent that sent it, if it was not sent by a person.
+    /// The agent that sent the message; absent if a person sent it.
     from: Option<Sender>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) async fn show(
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangeInput {
     text: Option<String>,
-    /// Position from 0; larger values mean the end.
+    /// New position, counted from 0. Larger values mean the end of the queue.
     position: Option<u32>,
 }
 
@@ -67,7 +67,7 @@ pub(crate) async fn change(
     MessagePath { session, message }: MessagePath,
     Input(ChangeInput { text, position }): Input<ChangeInput>,
 ) -> Result<NoContent, HttpError> {
-    // The position first: an agent's message gets another id with another text.
+    // The position first, because a change of the text gives an agent's message a new id.
     let position = position.map(QueuedChange::Position);
     let text = text.map(words).transpose()?;
     let changes: Vec<QueuedChange> = position.into_iter().chain(text).collect();
@@ -82,10 +82,10 @@ pub(crate) async fn change(
     Ok(NoContent)
 }
 
-/// Returns the change of a queued message's text.
+/// Returns the command to change a queued message's text.
 pub(crate) fn words(text: String) -> Result<QueuedChange, HttpError> {
     if text.trim().is_empty() {
-        return Err(HttpError::invalid("the message would be empty: take it back instead"));
+        return Err(HttpError::invalid("the message would be empty: remove it instead"));
     }
     Ok(QueuedChange::Text(text))
 }

@@ -1,4 +1,4 @@
-//! Raw lines of programs, for inspection of the origin of records.
+//! Raw lines of programs, from which records were made.
 
 use std::ops::RangeInclusive;
 
@@ -23,9 +23,9 @@ use runtime::draw_pool::in_place;
 /// Maximum number of lines of a page. A larger limit is reduced, not refused.
 const LIMIT: usize = 1000;
 
-/// Text for a person who requests the raw lines of something that has none.
-const NO_LINES: &str = "The program wrote nothing of this. Callboard says some things itself; and what \
-    programs write is here a second after it came, until `raw_days` have passed.\n";
+/// Text that is shown to a person if a part or a run has no raw lines.
+const NO_LINES: &str = "The program wrote no lines for this. Some records are made by Callboard itself. \
+    Lines are available a second after they were written, until `raw_days` have passed.\n";
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct RawParams {
@@ -35,9 +35,9 @@ pub(crate) struct RawParams {
     /// Maximum number of lines of a page, at most 1000. With `format=text` the number of all lines,
     /// unlimited if omitted.
     limit: Option<usize>,
-    /// Return only lines from which this record was made.
+    /// Return only lines from which the record with this number was made.
     seq: Option<u64>,
-    /// Return only lines of one part of an answer, given by the record with which the part begins.
+    /// Return only lines of one part of an answer, given by the number of the part's first record.
     part: Option<u64>,
     /// Return only lines of this run, given by the id of its answer.
     run: Option<ResponseId>,
@@ -66,7 +66,7 @@ pub(crate) struct RawPage {
 pub(crate) struct RawLine {
     number: u64,
     at: Millis,
-    /// First and last record that were made from the line; absent if there is none.
+    /// Numbers of the first and last record that were made from the line; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_seq: Option<Seq>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,26 +84,26 @@ pub(crate) async fn lines(
     }
     let (format, limit) = (params.format, params.limit);
     let is_about_something = params.part.is_some() || params.run.is_some();
-    let wanted = Wanted::new(app.store(), id, &params).await?;
+    let query = LineQuery::new(app.store(), id, &params).await?;
     match format {
         Format::Json => {
             let limit = limit.unwrap_or(LIMIT).clamp(1, LIMIT);
-            let lines = wanted.read(app.store(), limit).await?;
+            let lines = query.read(app.store(), limit).await?;
             Ok(RawAnswer::Page(RawPage { lines: lines.into_iter().map(RawLine::from).collect() }))
         }
         Format::Text => {
             let left = limit.map_or(usize::MAX, |it| it.max(1));
-            if is_about_something && wanted.read(app.store(), 1).await?.is_empty() {
+            if is_about_something && query.read(app.store(), 1).await?.is_empty() {
                 return Ok(RawAnswer::Text(NO_LINES.into()));
             }
-            Ok(RawAnswer::Text(Body::from_stream(text(app.store().clone(), wanted, left))))
+            Ok(RawAnswer::Text(Body::from_stream(text(app.store().clone(), query, left))))
         }
     }
 }
 
-/// The lines after a number, of all or of some records.
+/// A query of lines after a number, for all records or a range of records.
 #[derive(Clone)]
-struct Wanted {
+struct LineQuery {
     session: SessionId,
     after: u64,
     records: Records,
@@ -116,7 +116,7 @@ enum Records {
     None,
 }
 
-impl Wanted {
+impl LineQuery {
     async fn new(
         store: &Store,
         session: SessionId,
@@ -146,8 +146,8 @@ impl Wanted {
     }
 }
 
-/// Returns the records from the part's first to the one that closed it. Later decisions about it
-/// are not included.
+/// Returns the range from the first record of a part to the record that closed it. Later decisions about
+/// the part are not included.
 async fn of_part(store: &Store, session: &SessionId, first: Seq) -> Result<Records, store::Error> {
     let records = store.records_around(session, first).await?.unwrap_or_default();
     Ok(in_place(|| records_of_part(&records, first)))
@@ -170,22 +170,22 @@ fn records_of_part(records: &[Stored], first: Seq) -> Records {
     last.map_or(Records::None, |last| Records::Within(first..=last))
 }
 
-/// Streams all pages, because a reader could not see that a text was cut.
+/// Streams all pages as one text, because a reader could not notice that a text was cut.
 fn text(
     store: Store,
-    wanted: Wanted,
+    query: LineQuery,
     left: usize,
 ) -> impl Stream<Item = Result<String, store::Error>> {
-    stream::try_unfold((store, wanted, left), |(store, mut wanted, left)| async move {
+    stream::try_unfold((store, query, left), |(store, mut query, left)| async move {
         if left == 0 {
             return Ok(None);
         }
-        let lines = wanted.read(&store, left.min(LIMIT)).await?;
+        let lines = query.read(&store, left.min(LIMIT)).await?;
         let Some(last) = lines.last() else { return Ok(None) };
-        wanted.after = last.number;
+        query.after = last.number;
         let left = left.saturating_sub(lines.len());
         let text = lines.into_iter().flat_map(|it| [it.line.text, "\n".to_owned()]).collect();
-        Ok(Some((text, (store, wanted, left))))
+        Ok(Some((text, (store, query, left))))
     })
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct EventsParams {
     deltas: bool,
 }
 
-/// Schema of the page of records, whose text is assembled without it.
+/// Schema of a page of records. The JSON itself is assembled from stored text.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "a description")]
 pub(crate) struct EventsPage {
@@ -57,7 +57,7 @@ pub(crate) async fn events(
         return Err(HttpError::no_session(id.as_str()));
     }
     let write = move || {
-        // Bodies are stored as JSON, so they are concatenated and not parsed again.
+        // Records are stored as JSON, so they are concatenated without parsing them.
         let events: Vec<String> = page.records.iter().map(Stored::to_json).collect();
         let body = format!(r#"{{"events":[{}],"head":{}}}"#, events.join(","), page.head);
         Written::new(body)
@@ -76,7 +76,7 @@ pub(crate) struct MessagesParams {
     limit: Option<usize>,
     /// Return the session as it was at this record number.
     at: Option<u64>,
-    /// `all` includes every status message of `format=contract`.
+    /// `all` includes all status messages, for `format=contract`.
     status: Option<Status>,
     /// The AI SDK's major version, for `format=ui`.
     #[serde(default)]
@@ -178,8 +178,8 @@ fn in_words(
                 Some(Status::All) => contract::Statuses::All,
                 None => contract::Statuses::Lasting,
             };
-            let told = messages.flat_map(|it| contract::messages(it, statuses));
-            told.map(|it| ShownMessage::Contract(Box::new(it))).collect()
+            let shown = messages.flat_map(|it| contract::messages(it, statuses));
+            shown.map(|it| ShownMessage::Contract(Box::new(it))).collect()
         }
         Format::Ui => {
             let profile = params.profile.into();
@@ -205,7 +205,7 @@ fn in_words(
     }
 }
 
-/// Replaces the message's id by the client's id, if the client gave one.
+/// Replaces the message's id by the client's id, if there is one.
 fn named_by_client(message: &Message, mut shown: Value) -> Value {
     if let Content::User(UserMessage { client_id: Some(client_id), .. }) = &message.content {
         shown["id"] = json!(client_id);
@@ -233,7 +233,7 @@ async fn read_page(
     }
 }
 
-/// Reads a page with that many counted messages, see [`formats::ui_v4::page_start`].
+/// Reads a page with this number of counted messages, see [`formats::ui_v4::page_start`].
 async fn read_counted(
     store: &Store,
     session: &SessionId,

@@ -1,5 +1,5 @@
-//! `GET /api/search`: titles, messages, thoughts and texts of agents, arguments, results and
-//! output.
+//! `GET /api/search`: searches titles, messages, thoughts and texts of agents, and arguments, results and
+//! output of calls.
 
 use axum::Json;
 use axum::extract::State;
@@ -44,8 +44,8 @@ struct Hit {
     snippet: Vec<Piece>,
 }
 
-/// A piece of a snippet. Matches are separate pieces, so that clients can mark them and escape the
-/// rest.
+/// A piece of a snippet. Matches are separate pieces, so that clients can highlight them and escape all
+/// text.
 #[derive(Serialize, JsonSchema)]
 struct Piece {
     text: String,
@@ -61,7 +61,7 @@ pub(crate) async fn search(
     let session = session_id.map(|id| SessionId::parse(&id).ok_or(id)).transpose();
     let session = session.map_err(|id| HttpError::no_session(&id))?;
     let limit = limit.unwrap_or(50).clamp(1, LIMIT);
-    let unreadable = || HttpError::invalid("'before' takes the 'next' of the page before");
+    let unreadable = || HttpError::invalid("'before' must be the 'next' of the previous page");
     let before = before.map(|it| Cursor::parse(&it).ok_or_else(unreadable)).transpose()?;
     let query = Query { text: q, session, archived, limit, before };
     let found = app.store().search(query).await?;

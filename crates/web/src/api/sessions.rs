@@ -1,4 +1,4 @@
-//! Sessions over HTTP: create, list, change, send and cancel.
+//! Sessions over HTTP: create, list, update, send and cancel.
 
 use std::path::Path;
 use std::time::Duration;
@@ -30,9 +30,9 @@ pub(crate) struct SessionObject {
     id: SessionId,
     agent: String,
     title: String,
-    /// The session's own folder; null if it uses the agent's.
+    /// The session's own workspace; null if it uses the agent's.
     workspace: Option<String>,
-    /// A folder that an imported log names. PATCH it as `workspace` to use it.
+    /// Unconfirmed workspace of an imported log. PATCH it as `workspace` to use it.
     #[serde(skip_serializing_if = "Option::is_none")]
     suggested_workspace: Option<String>,
     state: SessionState,
@@ -41,7 +41,7 @@ pub(crate) struct SessionObject {
     updated_at: Millis,
     message_count: u64,
     head: Seq,
-    /// The agent's program, while it runs.
+    /// The process of the agent's program, while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<ProgramObject>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct SessionObject {
 struct ProgramObject {
     pid: u32,
     started_at: Millis,
-    /// Time of its last line; absent if it has written nothing yet.
+    /// Time of the program's last line; absent if it has written nothing yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_line_at: Option<Millis>,
 }
@@ -115,7 +115,7 @@ pub(crate) async fn list(
     Ok(Json(SessionList { sessions, next }))
 }
 
-/// Returns the cursor of a list that continues after this session.
+/// Returns the cursor of a list page that starts after this session.
 pub(crate) fn cursor(id: &SessionId, summary: &Summary) -> String {
     format!("{}.{id}", summary.updated_at.0)
 }
@@ -124,7 +124,7 @@ pub(crate) fn parse_cursor(cursor: &str) -> Result<(Millis, SessionId), HttpErro
     let parsed = cursor
         .split_once('.')
         .and_then(|(at, id)| Some((Millis(at.parse().ok()?), SessionId::parse(id)?)));
-    parsed.ok_or_else(|| HttpError::invalid("'before' takes the 'next' of the page before"))
+    parsed.ok_or_else(|| HttpError::invalid("'before' must be the 'next' of the previous page"))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -133,7 +133,7 @@ pub(crate) struct CreateInput {
     id: Option<String>,
     agent: Option<String>,
     title: Option<String>,
-    /// A relative path is resolved against the agent's folder.
+    /// Workspace of the session. A relative path is resolved against the agent's workspace.
     workspace: Option<String>,
 }
 
@@ -179,8 +179,7 @@ pub(crate) async fn show(
 pub(crate) struct UpdateInput {
     title: Option<String>,
     archived: Option<bool>,
-    /// A folder, as for a new session; confirms `suggestedWorkspace`. Refused while a run is
-    /// active.
+    /// Workspace, as for a new session; confirms `suggestedWorkspace`. Refused while a run is active.
     workspace: Option<String>,
 }
 
@@ -240,7 +239,7 @@ pub(crate) async fn restore(
 ) -> Result<Json<SessionObject>, HttpError> {
     let session = session_object(&app, id.clone()).await?;
     if !app.sessions.restore(&id).await {
-        let message = "the session is not about to be deleted; what is gone cannot be had back";
+        let message = "the session has no pending deletion; a completed deletion cannot be undone";
         return Err(HttpError::new(RequestCode::NothingToDo, message));
     }
     Ok(Json(session))
@@ -262,14 +261,14 @@ pub(crate) struct SendInput {
 }
 
 impl SendInput {
-    /// Sends the message in a session.
-    pub(crate) async fn say(
+    /// Sends the message to a session.
+    pub(crate) async fn send_to(
         mut self,
         app: &App,
         session: &SessionId,
     ) -> Result<Receipt, HttpError> {
         let earlier = match self.replaces.take() {
-            // A repeated request sends one message, and its predecessor is replaced already.
+            // A repeated request sends one message, and the earlier message is already replaced.
             Some(earlier) if !self.is_known(app, session).await? => earlier,
             _ => {
                 let message = self.into_message(app).await?;
@@ -277,7 +276,7 @@ impl SendInput {
             }
         };
         let mut message = self.into_message(app).await?;
-        // A replaced message keeps its links to files, which a person who edits it cannot name.
+        // An edited message keeps its links to files, because the editor shows only the text.
         let sent = as_sent(app, session, &earlier).await?;
         message.sent = sent.and_then(|it| it.links_with(&message.text, &message.attachments));
         let edit = |reply| Command::Edit { earlier, message, reply };
@@ -294,7 +293,7 @@ impl SendInput {
             return Err(HttpError::invalid("the message is empty: give it a text"));
         }
         if self.client_id.as_ref().is_some_and(|it| !(1..=128).contains(&it.as_str().len())) {
-            return Err(HttpError::invalid("clientId has 1 to 128 bytes"));
+            return Err(HttpError::invalid("clientId must have 1 to 128 bytes"));
         }
         let Self { text, client_id, attachments, mode, replaces: _ } = self;
         check_attachments(app, &attachments).await?;
@@ -348,7 +347,7 @@ pub(crate) async fn send(
     SessionPath(id): SessionPath,
     Input(input): Input<SendInput>,
 ) -> Result<Accepted<Sent>, HttpError> {
-    Ok(Accepted(input.say(&app, &id).await?.into()))
+    Ok(Accepted(input.send_to(&app, &id).await?.into()))
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -362,7 +361,7 @@ pub(crate) struct Cancelled {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CancelParams {
-    /// Refuse while the run waits for an approval.
+    /// Whether to refuse while the run waits for an approval.
     #[serde(default)]
     unless_asking: bool,
 }

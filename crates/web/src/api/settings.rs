@@ -28,7 +28,7 @@ pub(crate) async fn update(
         fields.extend(changes);
     }
     let settings: Settings = serde_json::from_value(fields)
-        .map_err(|error| HttpError::invalid(format!("that cannot be set: {error}")))?;
+        .map_err(|error| HttpError::invalid(format!("invalid settings: {error}")))?;
     let text = serde_json::to_string(&settings).unwrap_or_default();
     app.store().set_setting(PAGE_SETTINGS, &text).await?;
     app.hub.publish_settings(&settings);

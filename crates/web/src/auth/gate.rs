@@ -30,7 +30,7 @@ use crate::auth::keys::{Keys, Revocation, SignInHash};
 use crate::auth::sign_in;
 use crate::auth::sign_in::unreadable_password;
 use crate::compat::v1;
-use crate::error::{HttpError, PageError, RequestCode, in_words_of};
+use crate::error::{HttpError, PageError, RequestCode, error_response};
 use runtime::clock;
 
 /// Health check. This route and the assets need no key; assets are the same on every machine, and
@@ -81,7 +81,7 @@ pub(crate) async fn check_access(State(app): State<App>, request: Request, next:
             sign_in::page(&app, error)
         }
         Access::Denied(error) if is_for_person(&parts) => sign_in::refusal_page(&app, error),
-        Access::Denied(error) => in_words_of(&parts.uri, error),
+        Access::Denied(error) => error_response(&parts.uri, error),
     };
     set_headers(response.headers_mut(), foreign);
     // The query is not logged, because it may contain the token.
@@ -89,7 +89,7 @@ pub(crate) async fn check_access(State(app): State<App>, request: Request, next:
     response
 }
 
-/// Ends an event stream when the key of its request is revoked.
+/// Ends the body of an event stream when the key of its request is revoked.
 fn end_stream_with(revocation: Revocation, response: Response) -> Response {
     let media_type = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let is_stream = media_type.is_some_and(|it| it.starts_with(b"text/event-stream"))
@@ -146,7 +146,7 @@ impl Gate {
             None => match headers.get("sec-fetch-site").map(HeaderValue::as_bytes) {
                 None | Some(b"same-origin" | b"none") => Ok(()),
                 Some(_) => {
-                    let message = "another site led here; open the address directly";
+                    let message = "the request comes from another site; open the address directly";
                     Err(HttpError::new(RequestCode::ForbiddenOrigin, message))
                 }
             },
@@ -163,8 +163,8 @@ impl Gate {
             return Access::Granted(None);
         }
         if (!only_reads(method) || uri.path() == SOCKET) && !headers.contains_key(ORIGIN) {
-            let message = "without the token as 'Authorization: Bearer TOKEN', changes are taken \
-                           from our own page only, which sends an Origin";
+            let message = "without the token as 'Authorization: Bearer TOKEN', changes are accepted \
+                           only from Callboard's own page, which sends an Origin";
             return Access::Denied(HttpError::new(RequestCode::Unauthorized, message));
         }
         let signs_in = uri.path() == SIGN_IN && *method == Method::POST;
@@ -177,7 +177,7 @@ impl Gate {
         if sign_in.is_some() {
             return Access::Granted(sign_in);
         }
-        Access::Denied(HttpError::new(RequestCode::Unauthorized, how_to_get_in(request)))
+        Access::Denied(HttpError::new(RequestCode::Unauthorized, sign_in_help(request)))
     }
 
     /// Returns the origin of an allowed front end, if the request comes from one.
@@ -187,10 +187,10 @@ impl Gate {
     }
 }
 
-fn how_to_get_in(request: &Parts) -> &'static str {
+fn sign_in_help(request: &Parts) -> &'static str {
     match is_for_person(request) {
         true if token_in(&request.uri).is_some() => {
-            "this address has a token that is not valid, or no longer. Open the address that the \
+            "the token in this address is not valid. Open the address that the \
              server printed when it started"
         }
         true => "open the address that the server printed when it started",
@@ -210,7 +210,7 @@ async fn to_cookie(app: &App, uri: &Uri) -> Response {
             let headers = [(LOCATION, without_token(uri)), (SET_COOKIE, cookie)];
             (StatusCode::SEE_OTHER, headers).into_response()
         }
-        // The password was changed during this request: the same URL signs in with the new secrets.
+        // The password was changed during this request. The same URL signs in with the new secrets.
         Ok(None) => (StatusCode::SEE_OTHER, [(LOCATION, uri.to_string())]).into_response(),
         Err(error) => PageError::from(error).into_response(),
     }
@@ -269,7 +269,7 @@ fn is_from_our_page(headers: &HeaderMap) -> bool {
     text(ORIGIN).is_none_or(|origin| is_same(origin, text(HOST).unwrap_or_default()))
 }
 
-/// Returns whether a refusal should be a page for a person.
+/// Returns whether a refusal is sent as a page for a person.
 fn is_for_person(request: &Parts) -> bool {
     is_page(&request.uri) || wants_page(request)
 }

@@ -1,7 +1,8 @@
 //! Host names under which this server may be addressed.
 //!
-//! DNS rebinding points a name of an attacker to this server, and a browser then treats pages of
-//! that name and of this server as one site. IP addresses cannot be pointed elsewhere.
+//! With DNS rebinding, an attacker's host name resolves to this server, and a browser treats pages of the
+//! attacker and of this server as one origin. Therefore only known names are accepted. IP addresses are
+//! not affected.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,4 +1,4 @@
-//! Keys of the server: the access token, and sign-in cookies that were given for it or for the
+//! Keys of the server: the access token, and sign-in cookies, which clients get for the token or the
 //! password.
 //!
 //! A cookie's value is random. The store keeps its hash, so a sign-in survives a restart, and
@@ -39,7 +39,7 @@ pub(crate) type SignInHash = [u8; 32];
 pub(crate) struct Keys {
     token: String,
     cookie_name: String,
-    /// Whether browsers reach the server by https only.
+    /// Whether browsers reach the server only by https.
     is_secure: bool,
     store: Store,
     /// Folder of the password file.
@@ -47,7 +47,7 @@ pub(crate) struct Keys {
     /// Hashes of the cookies and the times of the sign-ins. Locked for a look-up, never across an
     /// await.
     sign_ins: RwLock<HashMap<SignInHash, Millis>>,
-    /// Fingerprint of the secrets for which the sign-ins were made.
+    /// Fingerprint of the secrets for which the sign-ins were created.
     secrets: RwLock<Option<String>>,
     /// Serialises changes of the secrets.
     changing: tokio::sync::Mutex<()>,
@@ -62,7 +62,7 @@ pub(crate) struct Secrets {
     fingerprint: String,
 }
 
-/// Numbers of revocations.
+/// Counters of revocations.
 #[derive(Clone, Copy, Default)]
 struct Revoked {
     /// Number of sign-ins that were ended individually.
@@ -125,7 +125,7 @@ impl Keys {
     }
 
     /// Creates a sign-in and returns the header that sets the cookie. `None` if the secrets have
-    /// changed since they were `checked`: the client has shown an outdated one.
+    /// changed since they were `checked`.
     pub(crate) async fn sign_in(
         &self,
         checked: &Secrets,
@@ -144,7 +144,7 @@ impl Keys {
         Ok(Some(self.set_cookie(&value, u64::from(SIGNED_IN_DAYS) * 86_400)))
     }
 
-    /// Returns the current secrets. Read them before a key is checked against them.
+    /// Reads the current secrets. Call this before a key is checked against them.
     pub(crate) fn read_secrets(&self) -> io::Result<Secrets> {
         let password_hash = password::stored_hash(&self.data)?;
         let mut hasher = blake3::Hasher::new_derive_key("callboard sign-in secrets");
@@ -173,10 +173,11 @@ impl Keys {
         self.store.remove_sign_ins_before(Millis(i64::MAX)).await
     }
 
-    /// Ends all sign-ins if they were made for another token or password.
+    /// Ends all sign-ins if they were created for another token or password.
     async fn end_outdated(&self) -> Result<(), AppendError> {
         let _one_at_a_time = self.changing.lock().await;
-        // A password file that cannot be read, for example for lack of file handles, is no change.
+        // A password file that cannot be read, for example for lack of file handles, does not count as
+        // changed.
         let Ok(fingerprint) = self.fingerprint() else { return Ok(()) };
         if self.is_current(&fingerprint) {
             return Ok(());
@@ -189,11 +190,11 @@ impl Keys {
 
     pub(crate) async fn end_outdated_or_warn(&self) {
         if let Err(error) = self.end_outdated().await {
-            tracing::warn!(%error, "sign-ins made before a change of token or password could not be removed");
+            tracing::warn!(%error, "cannot remove sign-ins made before a change of token or password");
         }
     }
 
-    /// Returns whether the sign-ins were made for the secrets of this fingerprint.
+    /// Returns whether the sign-ins were created for the secrets with this fingerprint.
     fn is_current(&self, fingerprint: &str) -> bool {
         let secrets = self.secrets.read().unwrap_or_else(PoisonError::into_inner);
         secrets.as_deref() == Some(fingerprint)
@@ -261,7 +262,7 @@ impl Revocation {
     }
 }
 
-/// Checks until the server stops whether another process has changed the password.
+/// Checks periodically whether another process has changed the password, until the server stops.
 pub(crate) async fn watch_secrets(gate: Arc<Gate>, mut stopping: watch::Receiver<bool>) {
     let mut looks = tokio::time::interval(CHECK_INTERVAL);
     loop {

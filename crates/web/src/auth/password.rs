@@ -1,4 +1,4 @@
-//! The password of the server: its hash is a file in the data folder.
+//! The password of the server, whose hash is stored in a file in the data folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub fn stored_hash(data: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// Returns whether the password matches the hash. Slow on purpose.
+/// Returns whether the password matches the hash. Takes long by design.
 pub fn is_right(hash: &str, given: &str) -> bool {
     argon2::verify_encoded(hash.trim(), given.as_bytes()).unwrap_or(false)
 }
@@ -66,7 +66,7 @@ mod tests {
         assert_ne!(stored_hash(data.path()).unwrap().unwrap(), hash, "each hash has its own salt");
     }
 
-    /// Data folders keep the hashes that other implementations of Argon2 have written.
+    /// Data folders may contain hashes of other implementations of Argon2.
     #[test]
     fn hashes_of_other_implementations_are_accepted() {
         let hash = "$argon2id$v=19$m=19456,t=2,p=1$pdTqSLU3ePqovWZuiVSeAQ\

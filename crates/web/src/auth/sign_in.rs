@@ -25,7 +25,7 @@ use session::Refused;
 /// Rate limit of an address: number of attempts, and milliseconds until one is added.
 const BURST: u32 = 5;
 const REFILL_MS: u64 = 12_000;
-/// Maximum number of addresses that are remembered; beyond it the older half is forgotten.
+/// Maximum number of addresses in memory. When it is reached, the older half is removed.
 const ADDRESSES: usize = 10_000;
 
 /// Rate limits of sign-in attempts.
@@ -33,13 +33,13 @@ const ADDRESSES: usize = 10_000;
 pub(crate) struct Attempts {
     /// Locked for a look-up, never across an await.
     left: Mutex<HashMap<IpAddr, (u32, Millis)>>,
-    /// Allows one password check at a time, because each needs much memory and time on purpose.
-    /// Held until the check has ended, even if its client has disconnected.
-    pub(crate) desk: Arc<tokio::sync::Mutex<()>>,
+    /// Lock for password checks, which by design need much memory and time. Held until the check has
+    /// ended, even if its client has disconnected.
+    pub(crate) password_check: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Attempts {
-    /// Takes one attempt. Returns false if none is left.
+    /// Takes one attempt of an address. Returns false if none is left.
     fn take(&self, from: IpAddr, now: Millis) -> bool {
         let from = network_of(from);
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,7 +75,7 @@ fn forget_older_half(left: &mut HashMap<IpAddr, (u32, Millis)>) {
     left.retain(|_, (_, since)| *since > median);
 }
 
-/// Signs in with `password=...`, as the form sends it.
+/// Signs in with a form that contains `password=...`.
 pub(crate) async fn sign_in(
     State(app): State<App>,
     Extension(from): Extension<SocketAddr>,
@@ -94,19 +94,19 @@ async fn check(app: &App, from: IpAddr, given: String) -> Result<String, HttpErr
     }
     let secrets = app.gate.keys.read_secrets().map_err(unreadable_password)?;
     let hash = secrets.password_hash.clone().unwrap_or_default();
-    let desk = Arc::clone(&app.attempts.desk).lock_owned().await;
+    let permit = Arc::clone(&app.attempts.password_check).lock_owned().await;
     let check = tokio::task::spawn_blocking(move || {
-        let _desk = desk;
+        let _permit = permit;
         password::is_right(&hash, &given)
     });
     let is_right = check.await.unwrap_or(false);
     if !is_right {
-        tracing::warn!(%from, "a wrong password was given");
-        let message = "that is not the password";
+        tracing::warn!(%from, "sign-in with a wrong password");
+        let message = "the password is wrong";
         return Err(HttpError::new(RequestCode::Unauthorized, message));
     }
     let signed_in = app.gate.keys.sign_in(&secrets, clock::now()).await?;
-    let message = "the password was changed in this moment; sign in with the new one";
+    let message = "the password was just changed; sign in with the new one";
     signed_in.ok_or_else(|| HttpError::new(RequestCode::Unauthorized, message))
 }
 
@@ -125,7 +125,7 @@ pub(crate) async fn sign_out(
     }
 }
 
-/// Returns a page with a form: signing out is a change, which opening an address must not make.
+/// Returns a page with a form, because a GET request must not sign out.
 pub(crate) async fn sign_out_page() -> Response {
     with_form(Html::new(render::sign_out_page()).into_response())
 }
@@ -135,7 +135,7 @@ pub(crate) async fn sign_out_everywhere(State(app): State<App>) -> Result<NoCont
     Ok(NoContent)
 }
 
-/// A redirect to the page that sets or deletes the cookie.
+/// A redirect to the home page that sets or deletes the cookie.
 pub(crate) struct ToHome {
     cookie: String,
 }
@@ -147,7 +147,7 @@ impl IntoResponse for ToHome {
     }
 }
 
-/// The handler refuses with a page, the layer in front of it with JSON.
+/// The handler refuses with a page, the authorization layer with JSON.
 impl DescribeOutput for Result<ToHome, Response> {
     fn describe(operation: &mut Operation<'_>) {
         operation.gives(StatusCode::SEE_OTHER, None);
@@ -209,7 +209,7 @@ mod tests {
         assert!(attempts.take(other, at(1)));
         assert!(attempts.take(one, at(14)), "one more after a while");
         assert!(!attempts.take(one, at(15)));
-        assert!((0..BURST).all(|_| attempts.take(one, at(1000))), "as at first");
+        assert!((0..BURST).all(|_| attempts.take(one, at(1000))), "as at the beginning");
         assert!(!attempts.take(one, at(1000)));
     }
 

@@ -1,7 +1,7 @@
-//! AG-UI: its clients (`HttpAgent`, CopilotKit) talk to any agent. The thread's id is the session's.
+//! The AG-UI endpoint, for clients such as `HttpAgent` and CopilotKit. The thread's id is the session's id.
 //!
-//! They keep the conversation themselves and send all of it. Only the end is new; if the rest differs from
-//! the session, the run begins with a snapshot.
+//! Clients send the complete conversation. Only the last messages are new. If the others differ from the
+//! session, the run begins with a snapshot.
 
 mod protocol;
 
@@ -29,12 +29,12 @@ use crate::error::HttpError;
 pub(crate) struct RunAgentInput {
     /// The session's id.
     thread_id: String,
-    /// The client's id of the run, which its events repeat.
+    /// The client's id of the run, which all events contain.
     run_id: String,
     protocol_version: Option<String>,
-    /// The whole conversation; all but its end is read only if the session is new.
+    /// The complete conversation. Earlier messages are read only if the session is new.
     messages: Option<Vec<Map<String, Value>>>,
-    /// Tools that the client runs itself: each with `name`, `description` and `parameters`.
+    /// Tools that the client runs itself, each with `name`, `description` and `parameters`.
     tools: Option<Vec<Map<String, Value>>>,
     /// Decisions about the interrupts of the last run.
     resume: Option<Vec<Map<String, Value>>>,
@@ -79,7 +79,7 @@ pub(crate) async fn run(
         }
         None => {
             let run = last_run(&conversation).await?.ok_or_else(nothing_to_do)?;
-            // A client that has decided nothing rejoins, and receives the current state.
+            // A client that has decided nothing reconnects, and receives the current state.
             if has_decided && run_of_calls(&calls).as_ref() == Some(&run) {
                 let protocol = protocol(Reason::Resume);
                 conversation.clone().resume_run_of(&calls, &request.known, protocol).await?
@@ -91,7 +91,7 @@ pub(crate) async fn run(
     Ok(response.into_response())
 }
 
-/// Number of the newest messages among which the last run is sought: notices may follow it.
+/// Number of the newest messages that are searched for the last run, which notices may follow.
 const LOOK_BACK: usize = 50;
 
 async fn last_run(conversation: &Conversation) -> Result<Option<ResponseId>, HttpError> {

@@ -1,4 +1,4 @@
-//! Endpoints for the AI SDK: `useChat` works with them unchanged. The chat's id is the session's.
+//! Endpoints for the AI SDK, which `useChat` supports unchanged. The chat's id is the session's id.
 
 use axum::extract::{FromRequestParts, State};
 use axum::http::HeaderValue;
@@ -26,8 +26,8 @@ use session::Command;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ChatParams {
-    /// The client's major version of the AI SDK. The header `x-callboard-profile` says
-    /// the same; some versions lose the query when they resume.
+    /// Major version of the client's AI SDK. It may also be sent in the header `x-callboard-profile`, because
+    /// some versions of the SDK drop the query when they resume.
     profile: Option<ProfileNumber>,
 }
 
@@ -54,7 +54,7 @@ impl From<ProfileNumber> for Profile {
 
 const PROFILE_HEADER: &str = "x-callboard-profile";
 
-/// The AI SDK's version that the client names, or the default.
+/// The version of the AI SDK that the client names, or the default.
 pub(crate) struct ClientProfile(Profile);
 
 impl<S: Send + Sync> FromRequestParts<S> for ClientProfile {
@@ -92,21 +92,21 @@ pub(crate) struct ResumeV4Params {
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "a description")]
 pub(crate) struct ChatInput {
-    /// Id of the chat, which is the session's.
+    /// Id of the chat, which is the session's id.
     id: Option<String>,
-    /// The whole chat; all but the last is read only if the session is new.
+    /// The complete chat. Earlier messages are read only if the session is new.
     messages: Option<Vec<Map<String, Value>>>,
-    /// The last message alone.
+    /// The new message, instead of `messages`.
     message: Option<Map<String, Value>>,
     trigger: Option<String>,
     message_id: Option<String>,
     /// The agent of a new chat.
     agent: Option<String>,
-    /// Tools that the client runs itself: by name, each with `description` and `parameters`.
+    /// Tools that the client runs itself, by name, each with `description` and `parameters`.
     tools: Option<Map<String, Value>>,
 }
 
-/// The session that a path names, if the name is valid.
+/// The session in the path; `None` if the id is not valid.
 pub(crate) struct ChatPath(Option<SessionId>);
 
 impl<S: Send + Sync> FromRequestParts<S> for ChatPath {
@@ -150,7 +150,7 @@ pub(crate) async fn send(
 ) -> Result<Response, PlainError> {
     let (ClientProfile(profile), body) = (profile?, body?);
     let request = ui::request(&body.json)?;
-    let (chat, is_new) = enter(&app, &body, &request, ui::import).await?;
+    let (chat, is_new) = find_or_create_chat(&app, &body, &request, ui::import).await?;
     answer(chat, is_new, request, profile).await
 }
 
@@ -160,8 +160,8 @@ pub(crate) async fn send_v4(
 ) -> Result<Response, PlainError> {
     let body = body?;
     let mut request = ui_v4::request(&body.json)?;
-    let (chat, is_new) = enter(&app, &body, &request, ui_v4::import).await?;
-    // The client has no other way to ask for that.
+    let (chat, is_new) = find_or_create_chat(&app, &body, &request, ui_v4::import).await?;
+    // In version 4, this is the only way to request another answer.
     if let Some(said) = &request.said
         && !is_new
         && is_sent_again(&chat, said, &body.json).await?
@@ -172,9 +172,9 @@ pub(crate) async fn send_v4(
     answer(chat, is_new, request, V4).await
 }
 
-/// Returns whether the client wants another answer to a message that it has sent before. By default it sends no
-/// ids: then the message has to be the last one, not followed by another, and the client has to send the
-/// messages before it. A client that sends only the new message may repeat the same text.
+/// Returns whether the client requests another answer to a message that it has sent before. If the message
+/// has no id, it has to equal the last message of the session, and the client has to send the messages before
+/// it. A client that sends only the new message may repeat a text.
 async fn is_sent_again(
     chat: &Conversation,
     said: &IncomingMessage,
@@ -192,7 +192,7 @@ async fn is_sent_again(
         && has_same_files(chat, said, &last).await?)
 }
 
-/// Returns whether these messages may be those of the session before a number.
+/// Returns whether these messages may be the session's messages before a record number.
 async fn has_messages_before(
     chat: &Conversation,
     messages: &[Value],
@@ -236,7 +236,8 @@ pub(crate) async fn resume(
     Ok(active.unwrap_or_else(|| NoContent.into_response()))
 }
 
-/// The same for version 4, whose client cannot read a response without a body.
+/// Responds with the active run from its beginning, for version 4. An empty response has a body, because the
+/// client cannot read a response without one.
 pub(crate) async fn resume_v4(
     State(app): State<App>,
     params: Result<Params<ResumeV4Params>, HttpError>,
@@ -249,7 +250,7 @@ pub(crate) async fn resume_v4(
     Ok(active.unwrap_or_else(|| streamed::<ui_v4::Stream>("".into())))
 }
 
-async fn enter(
+async fn find_or_create_chat(
     app: &App,
     body: &CompatBody<ChatInput>,
     request: &Request,
@@ -265,7 +266,7 @@ async fn enter(
     find_or_create_session(app, &incoming).await
 }
 
-/// Returns all messages but the last, which is new.
+/// Returns the messages before the last one, which is new.
 fn earlier_messages(body: &Value) -> &[Value] {
     let messages = body["messages"].as_array().filter(|_| body["message"].is_null());
     messages.and_then(|it| it.split_last()).map_or(&[], |(_, earlier)| earlier)
@@ -314,8 +315,8 @@ async fn answer(
     Ok(response.into_response())
 }
 
-/// Returns whether the chat ends with a message that the session does not have, so that there is no answer to it
-/// yet.
+/// Returns whether the chat ends with a message that the session does not have and that therefore has no
+/// answer.
 async fn ends_with_new_message(
     chat: &Conversation,
     answer: Option<&str>,
@@ -329,7 +330,7 @@ async fn ends_with_new_message(
     }
 }
 
-/// Returns the message that this one replaces; none if it is new.
+/// Returns the id of the message that this one replaces; `None` if the message is new.
 async fn replaced_message(
     chat: &Conversation,
     id: &str,
@@ -355,15 +356,14 @@ async fn find_message(chat: &Conversation, id: &str) -> Result<Option<String>, H
     Ok(store.message_row(&chat.session, id).await?.map(|row| row.id))
 }
 
-/// Refuses for programs: each has its own memory of the conversation, which cannot be cut.
+/// Returns an error for program agents, whose own conversation cannot be rewound.
 async fn check_can_rewind(chat: &Conversation) -> Result<(), HttpError> {
     let agent = chat.app.sessions.agent_of(&chat.session).await?.unwrap_or_default();
     match chat.app.agents.program_name(&agent) {
         None => Ok(()),
         Some(program) => {
-            let message = format!(
-                "{program} cannot go back in its conversation; say it again in a new message"
-            );
+            let message =
+                format!("{program} cannot go back in its conversation; send a new message instead");
             Err(HttpError::new(RequestCode::NotSupported, message))
         }
     }

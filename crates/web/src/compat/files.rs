@@ -7,7 +7,7 @@ use crate::App;
 use crate::error::HttpError;
 use runtime::import;
 
-/// Stores a file of a message, unless it is one of the server's own.
+/// Stores a file of a message, unless it refers to a stored file.
 pub(super) async fn attach(app: &App, file: &File) -> Result<Attachment, HttpError> {
     Ok(import::attach(app.store(), file).await?)
 }

@@ -25,10 +25,11 @@ use session::Refused;
 
 const AGENT_HEADER: &str = "x-callboard-agent";
 
-/// Body of a request, which `formats` reads and `T` describes, and the agent that it names.
+/// Body of a request and the agent that the request names. `T` is the schema of the body, which the crate
+/// `formats` parses.
 pub(crate) struct CompatBody<T> {
     pub(crate) json: Value,
-    /// From the body, a header or the path.
+    /// Agent that the body, a header or the path names.
     pub(crate) agent: Option<String>,
     description: PhantomData<T>,
 }
@@ -64,24 +65,24 @@ pub(crate) async fn path_parameters<S: Send + Sync>(
     segments.map(|Path(it)| it).map_err(|it| HttpError::invalid(it.body_text()))
 }
 
-/// Reads the earlier messages of a conversation.
+/// Function that reads the earlier messages of a conversation.
 pub(crate) type Import = fn(&Value, &Setting<'_>) -> Vec<Entry>;
 
 /// A conversation that a client sends.
 pub(crate) struct IncomingConversation<'a> {
-    /// The client's id of the conversation; none if the client leaves that to the server.
+    /// The client's id of the conversation; `None` if the server chooses one.
     pub(crate) session: Option<&'a str>,
     /// The agent that the client names.
     pub(crate) agent: Option<&'a str>,
-    /// Whether it ends with a message to answer.
+    /// Whether the conversation ends with a message to answer.
     pub(crate) has_message: bool,
-    /// The messages before that one.
+    /// The messages before the message to answer.
     pub(crate) earlier: &'a [Value],
     pub(crate) import: Import,
 }
 
-/// Returns the conversation's session, which is created with the earlier messages if it does not exist. True if
-/// it is new.
+/// Returns the conversation's session and whether it is new. If it does not exist, it is created with the
+/// earlier messages.
 pub(crate) async fn find_or_create_session(
     app: &App,
     incoming: &IncomingConversation<'_>,
@@ -134,16 +135,16 @@ pub(crate) async fn session_exists(
 pub(crate) struct NewConversation<'a> {
     pub(crate) session: &'a SessionId,
     pub(crate) agent: &'a str,
-    /// Messages from elsewhere.
+    /// Earlier messages, to be imported.
     pub(crate) earlier: &'a [Value],
     pub(crate) import: Import,
-    /// Keeps it out of the list of sessions.
+    /// Whether the session is created as archived.
     pub(crate) archived: bool,
-    /// Tools that the client can run itself, if the run continues from the last of these messages.
+    /// Tools that the client can run itself, if the run continues from the last earlier message.
     pub(crate) tools: &'a [ClientTool],
 }
 
-/// Creates a session. False if it exists already: another request of the same conversation was faster.
+/// Creates a session. Returns false if it exists already, because another request was faster.
 pub(crate) async fn create_session(
     app: &App,
     new: &NewConversation<'_>,
@@ -173,7 +174,7 @@ async fn create_with_messages(app: &App, new: &NewConversation<'_>) -> Result<()
     let messages = Value::from(earlier);
     let mut kept = HashMap::new();
     for file in files_of(|setting| import(&messages, setting), now) {
-        // A file that cannot be fetched is left out, and its message is kept.
+        // A message is imported without a file that cannot be stored.
         if let Ok(attachment) = attach(app, &file).await {
             kept.insert(file.url, attachment);
         }
@@ -201,12 +202,12 @@ async fn create_with_messages(app: &App, new: &NewConversation<'_>) -> Result<()
         Record::new(Seq(seq), at, session.clone(), response_id, event)
     });
     let mut records: Vec<Record> = records.collect();
-    // Imported calls and runs must not stay open: only the next message is answered.
+    // Imported calls and runs must not stay open, because only the next message is answered.
     records.extend(quiesce(&records));
     make_session(app, session, records.into()).await
 }
 
-/// Keeps the client's own id of a message, by which it finds the message again.
+/// Sets the client's own id of a message, by which the client refers to it.
 fn name_as_client(event: &mut Event, earlier: &[Value]) {
     if let Event::UserMessage { message_id, client_id: client_id @ None, .. } = event
         && earlier.iter().any(|it| it["id"] == message_id.as_str())
@@ -215,7 +216,7 @@ fn name_as_client(event: &mut Event, earlier: &[Value]) {
     }
 }
 
-/// Returns the event that offers tools to the run which answers the last message.
+/// Returns the event that offers the client's tools to the run that answers the last message.
 fn tools_for_last_message(entries: &[Entry], tools: &[ClientTool]) -> Option<Event> {
     let message_id = entries.iter().rev().find_map(|entry| match &entry.event {
         Event::UserMessage { message_id, .. } => Some(message_id.clone()),

@@ -1,8 +1,8 @@
-//! A run as the response to a client of another protocol, sent while it happens. The body ends when it is
-//! the client's turn.
+//! A run as a streamed response of a compatibility API. The body ends when the run has ended or the client
+//! has to act.
 //!
-//! The connection only follows the run: a client that disconnects stops nothing. A client that comes back
-//! receives the run from its beginning, and one that resumes it the parts that it lacks.
+//! A client that disconnects does not stop the run. A client that reconnects receives the run from its
+//! beginning, and a client that resumes it receives the parts that it lacks.
 
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue};
@@ -19,15 +19,15 @@ use crate::error::HttpError;
 use crate::record_stream::RecordStream;
 use crate::streaming;
 
-/// Asks proxies not to collect a response before they pass it on.
+/// Header that disables response buffering in proxies.
 const UNBUFFERED: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
 
-/// Form in which runs are sent to a kind of client.
+/// Protocol in which runs are sent to a kind of client.
 pub(crate) trait Protocol: Send + Sync + 'static {
     type Encoder: Encoder;
 
-    /// Begins to encode a run. May look up what the client has to know before.
+    /// Creates the encoder of a run. May read the messages that the client needs before the run.
     fn encoder(
         &self,
         run: ResponseId,
@@ -43,24 +43,24 @@ pub(crate) fn streamed<E: Encoder>(body: Body) -> Response {
     response
 }
 
-/// The response to a request that a run answers.
+/// Streamed response with a run.
 pub(crate) struct RunResponse<P: Protocol> {
     conversation: Conversation,
     feed: RecordStream,
     protocol: P,
     state: State<P::Encoder>,
-    /// Encoded already, and sent before anything else.
+    /// Encoded text that is sent next.
     unsent: String,
     keep_alive: Interval,
     stopping: watch::Receiver<bool>,
 }
 
 enum State<E> {
-    /// The run that answers a message has not started: the message may be queued.
+    /// The run that answers the message has not started. The message may be queued.
     Waiting { message: MessageId, is_sent: bool },
-    /// The run has started, and may be over.
+    /// The run has started, and may have ended.
     Running(E),
-    /// There is no answer, or no more of it, for this reason.
+    /// There is no further answer, for this reason.
     Failed(String),
 }
 
@@ -71,7 +71,7 @@ impl<P: Protocol> IntoResponse for RunResponse<P> {
 }
 
 impl<P: Protocol> RunResponse<P> {
-    /// Responds with the answer to a message that is logged after that number, already or later.
+    /// Responds with the answer to a message that is logged after the record number `after`, now or later.
     pub(super) async fn of_answer(
         conversation: Conversation,
         message: MessageId,
@@ -88,11 +88,11 @@ impl<P: Protocol> RunResponse<P> {
         Ok(response)
     }
 
-    /// Responds with a run from its beginning up to now, in one piece and without pauses, and then live. The
-    /// parts that the client knows are left out.
+    /// Responds with the existing records of a run in one chunk, and then with live events. Parts that the
+    /// client has are omitted.
     pub(super) async fn of_run(
         conversation: Conversation,
-        run: RunPlace,
+        run: RunPosition,
         known: Option<&Known>,
         protocol: P,
     ) -> Result<Self, HttpError> {
@@ -125,7 +125,7 @@ impl<P: Protocol> RunResponse<P> {
     }
 
     fn into_body(mut self) -> Body {
-        // The headers are sent with the first piece, which may take long.
+        // The headers are sent with the first chunk, and the first event may take long.
         if self.unsent.is_empty() {
             P::Encoder::KEEP_ALIVE.clone_into(&mut self.unsent);
         }
@@ -135,7 +135,7 @@ impl<P: Protocol> RunResponse<P> {
         }))
     }
 
-    /// Returns whether everything that will be sent is there already.
+    /// Returns whether the response is complete.
     pub(crate) fn has_ended(&self) -> bool {
         match &self.state {
             State::Waiting { .. } => false,
@@ -144,8 +144,8 @@ impl<P: Protocol> RunResponse<P> {
         }
     }
 
-    /// Waits until the response has ended and returns the encoder, for a client that does not stream; or the
-    /// reason why there is no whole answer.
+    /// Waits until the response is complete and returns the encoder, for a client that does not stream.
+    /// Returns an error if the answer is incomplete.
     pub(crate) async fn finish(mut self) -> Result<P::Encoder, String> {
         loop {
             match self.state {
@@ -168,7 +168,7 @@ impl<P: Protocol> RunResponse<P> {
                 biased;
                 record = self.feed.next() => Some(record),
                 _ = self.keep_alive.tick() => None,
-                // The only change there is.
+                // The value changes only once, to true.
                 _ = self.stopping.changed() => return Some(self.fail("The server is stopping.")),
             };
             self.unsent = match record {
@@ -198,7 +198,7 @@ impl<P: Protocol> RunResponse<P> {
                 return Ok(piece);
             }
             (Event::MessageDropped { message_id, .. }, _) if message_id == message => {
-                return Ok(self.fail("The message was taken back before it was answered."));
+                return Ok(self.fail("The message was removed before it was answered."));
             }
             (Event::QueueHeld { .. } | Event::MessageQueued { held: true, .. }, _)
                 if self.conversation.is_held(message).await? =>
@@ -214,21 +214,21 @@ impl<P: Protocol> RunResponse<P> {
         Ok(String::new())
     }
 
-    /// DescribeInput the run that the message has steered, which began before it, as the answer.
+    /// Responds with the run that the message has steered, which began before the message.
     async fn begin_earlier(&mut self, run: &ResponseId) -> Result<(), HttpError> {
-        if let Some(RunPlace { id, after }) = self.conversation.find_run(run).await? {
+        if let Some(RunPosition { id, after }) = self.conversation.find_run(run).await? {
             self.state = State::Running(self.protocol.encoder(id).await?);
             self.feed = self.conversation.feed(after);
         }
         Ok(())
     }
 
-    /// Fails because nothing will come until a person decides, which may be never.
+    /// Ends the response with an error, because a held message waits for a person.
     fn fail_as_held(&mut self) -> String {
         let id = &self.conversation.session;
         self.fail(&format!(
-            "The message waits: a run was stopped, which holds what is queued. To have it answered, \
-             release the queue (on the page, or POST /api/sessions/{id}/queue/release)."
+            "The message is held, because a run was stopped. To get an answer, release the queue (on \
+             the page, or POST /api/sessions/{id}/queue/release)."
         ))
     }
 
@@ -238,9 +238,9 @@ impl<P: Protocol> RunResponse<P> {
     }
 }
 
-/// A run and its place in the log.
-pub(crate) struct RunPlace {
+/// A run and its position in the log.
+pub(crate) struct RunPosition {
     pub(super) id: ResponseId,
-    /// Number of the record before its first.
+    /// Number of the record before the run's first record.
     pub(crate) after: Seq,
 }

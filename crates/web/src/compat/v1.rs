@@ -1,7 +1,7 @@
-//! Any agent behind the API of OpenAI, for programs that were made to talk to a model.
+//! The OpenAI-compatible API, for clients that talk to a model.
 //!
-//! `model` is the name of an agent. All refusals under `/v1` have OpenAI's form, those of authentication
-//! too, because its clients read no other.
+//! `model` is the id of an agent. All refusals under `/v1`, including those of the authorization layer, have
+//! OpenAI's form, because its clients cannot read any other.
 
 mod completions;
 mod error;
@@ -14,7 +14,7 @@ pub(crate) use completions::complete;
 pub(crate) use error::V1Error;
 pub(crate) use models::{list, show};
 
-/// Returns whether an address belongs to this API, even if nothing is there.
+/// Returns whether a path belongs to this API, even if it has no route.
 pub(crate) fn serves(uri: &Uri) -> bool {
     uri.path().starts_with("/v1/")
 }

@@ -1,4 +1,4 @@
-//! `docs/errors.md` is made from the code. `UPDATE_EXPECT=1` writes it.
+//! Generates `docs/errors.md` and checks that it is current. `UPDATE_EXPECT=1` writes it.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Files of the page, at addresses that change with their content, so that browsers need not ask again.
+//! Files of the page. Their URLs contain a hash of the content, so that browsers can cache them forever.
 
 use std::io::Write;
 use std::sync::LazyLock;
@@ -44,8 +44,8 @@ pub(crate) async fn asset(
     Ok(response)
 }
 
-/// A file by the version and the name in a path. Another version than the program's is not found: browsers would
-/// keep the wrong content.
+/// The file with the version and the name in the path. Other versions are not found, because browsers would
+/// cache the wrong content.
 pub(crate) struct AssetPath {
     asset: &'static Asset,
     compressed: &'static [u8],
@@ -70,7 +70,7 @@ impl DescribeInput for AssetPath {
     }
 }
 
-/// Returns whether the client names gzip, or any encoding, without refusing it by a quality of zero.
+/// Returns whether the client accepts gzip, by name or by `*`, with a quality above zero.
 fn accepts_gzip(headers: &HeaderMap) -> bool {
     let quality = |wanted: &str| {
         let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|it| it.to_str().ok());

@@ -1,5 +1,5 @@
-//! A call of a tool: answered by a stream, so that the headers are sent immediately and keep-alive events
-//! follow until there is a result. Programs give up on servers that stay silent.
+//! Tool calls. The response is a stream: the headers are sent immediately, and keep-alive events follow until
+//! there is a result, because programs time out if a server sends nothing.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use runtime::passes::{Holder, PendingRequest};
 use session::RelayedCall;
 
 const INVALID_PARAMS: i32 = -32602;
-/// Fields in which programs send the id of their model's call: Claude Code, Codex, and our extension for Pi.
+/// Fields in which Claude Code, Codex and our extension for Pi send the id of the model's call.
 const CALL_ID_KEYS: [&str; 3] = ["claudecode/toolUseId", "callId", "toolCallId"];
 
-/// A call that is being answered. Dropping it, as a lost connection does, cancels it.
+/// A running call. Dropping it cancels the call, for example when the connection is lost.
 struct Calling {
     request: Value,
     outcome: BoxFuture<'static, ToolOutcome>,
@@ -63,7 +63,7 @@ pub(super) fn start(
 fn read(sessions: &Sessions, params: &Value) -> Result<RelayedCall, String> {
     let name = params["name"].as_str().unwrap_or_default();
     if !sessions.program_tools().any(|it| it.name == name) {
-        return Err(format!("There is no tool {name:?}; tools/list names those there are."));
+        return Err(format!("There is no tool {name:?}; tools/list returns the available tools."));
     }
     let arguments = match &params["arguments"] {
         Value::Null => json!({}),
@@ -81,7 +81,7 @@ impl Calling {
         }
         tokio::select! {
             biased;
-            // A cancelled request gets no answer.
+            // A cancelled request gets no response.
             () = self.pending.cancelled() => None,
             outcome = &mut self.outcome => {
                 self.has_ended = true;
@@ -101,7 +101,7 @@ impl Calling {
     }
 }
 
-/// Writes a result as text only: if it were structured too, some programs would show the model nothing else.
+/// Returns a result as text only. Some programs would pass only structured content to the model.
 fn result(outcome: ToolOutcome) -> Value {
     let text = match outcome.error {
         Some(error) => error.message,

@@ -24,10 +24,10 @@ pub(crate) enum ClientFrame {
         /// Number of the last record that the client has.
         #[serde(default)]
         after: u64,
-        /// Include every record, also those that later records cover.
+        /// Include all records, also deltas that later records contain.
         #[serde(default)]
         deltas: Flag,
-        /// Whether to receive records, or patches of the page.
+        /// Receive records, or patches of the page.
         #[serde(default)]
         view: ViewKind,
         /// For the list as a page: show archived sessions.
@@ -53,18 +53,18 @@ pub(crate) enum ClientFrame {
     },
     CancelOutput {
         session_id: String,
-        /// Refuse while the run waits for an approval.
+        /// Whether to refuse while the run waits for an approval.
         #[serde(default)]
         unless_asking: bool,
     },
-    /// Approve or deny a waiting call.
+    /// Approve or deny a pending call.
     ApproveTool {
         session_id: String,
         call_id: CallId,
         #[serde(flatten)]
         decision: DecisionInput,
     },
-    /// Undo an approval that covers more than one call.
+    /// Revoke the grant that an approval created.
     UndoApproval {
         session_id: String,
         call_id: CallId,
@@ -86,7 +86,7 @@ pub(crate) enum ClientFrame {
         message_id: MessageId,
         text: String,
         client_id: Option<ClientId>,
-        /// All attachments of the new message; earlier ones are not kept automatically.
+        /// All attachments of the new message. Attachments of the earlier message are not kept automatically.
         #[serde(default)]
         attachments: Vec<Attachment>,
     },
@@ -160,7 +160,7 @@ pub(crate) enum Notice {
     SubscribedToList {
         sessions: bool,
     },
-    /// All records of the log have been sent; the following ones are live.
+    /// Sent after the last record of the log. The following records are live.
     CaughtUp {
         session_id: SessionId,
         seq: Seq,
@@ -183,7 +183,7 @@ pub(crate) enum Notice {
     Reload {
         session_id: SessionId,
     },
-    /// Page settings, changed by this page or another one.
+    /// Page settings, after a change by this page or another one.
     Settings {
         settings: Settings,
     },
@@ -229,7 +229,7 @@ pub(crate) fn text_of(json: Bytes) -> Utf8Bytes {
     Utf8Bytes::try_from(json.clone()).unwrap_or_else(|_| lossy())
 }
 
-/// A frame of the server, for the description only: records are sent as they are in the log.
+/// Schema of the frames of the server. Records are sent as they are in the log.
 pub(crate) struct ServerFrame;
 
 impl JsonSchema for ServerFrame {

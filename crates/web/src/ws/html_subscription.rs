@@ -18,7 +18,7 @@ use runtime::export::page_settings;
 use runtime::hub::ListChange;
 use runtime::views::{Joined, PagePatch, PageUpdate};
 
-/// Minimum time between two patches of the list, because many sessions may change together.
+/// Minimum time between two patches of the list, because many sessions may change at the same time.
 const LIST_EVERY: Duration = Duration::from_millis(100);
 
 /// Subscription of a page to one session.
@@ -78,11 +78,10 @@ impl HtmlSubscription {
     }
 }
 
-/// Sends a page the changes of its list of sessions, and of the settings, since every page has the
-/// list.
+/// Sends a page the changes of its session list and of the page settings.
 ///
-/// `shown` is the version of the list on the page. A current list is not sent again: an element
-/// that is replaced between mouse down and mouse up gets no click.
+/// `shown` is the version of the list on the page. An unchanged list is not sent again, because an
+/// element that is replaced between mouse down and mouse up gets no click.
 pub(crate) async fn draw_list(
     app: App,
     part: ListPart,
@@ -132,7 +131,7 @@ pub(crate) async fn draw_list(
     }
 }
 
-/// Reads the list. `None` if that fails now; the next change tries again.
+/// Reads the list. Returns `None` if that fails; the next change tries again.
 async fn read_list(app: &App, part: &ListPart) -> Option<Element> {
     let permit = app.draw_permit().await;
     match listed_sessions(app, part).await {

@@ -1,7 +1,8 @@
-//! WebSocket subscriptions to records: the log from any number on, then live, without a gap.
+//! WebSocket subscriptions to records: first those of the log after a number, then live records, without a
+//! gap.
 //!
-//! Subscribe first, then read. A subscriber that falls behind the live commits reads on from the
-//! log like a new one. The only queue is the one to the connection.
+//! The subscription starts before the log is read. A subscriber that falls behind the live commits catches up
+//! from the log like a new one. The only queue is the outbox of the connection.
 
 use axum::extract::ws::Utf8Bytes;
 use store::{Page, ReadRange, Stored};
@@ -26,7 +27,7 @@ pub(crate) struct RecordSubscription {
     pub(crate) session: SessionId,
     /// Number of the last record that the subscriber has.
     pub(crate) seen: Seq,
-    /// Whether to send every record, also those that later records cover.
+    /// Whether to send all records, also deltas that later records contain.
     pub(crate) deltas: bool,
     pub(crate) outbox: Outbox,
 }
@@ -57,20 +58,20 @@ impl RecordSubscription {
     async fn catch_up(&mut self) -> Result<Result<(), Gone>, HttpError> {
         loop {
             // Reserve a slot before reading a page, so that a waiting subscriber holds no data.
-            let Ok(place) = self.outbox.clone().reserve_owned().await else { return Ok(Err(Gone)) };
+            let Ok(slot) = self.outbox.clone().reserve_owned().await else { return Ok(Err(Gone)) };
             let limit = PAGE;
             let range = ReadRange { after: self.seen, up_to: None, limit, deltas: self.deltas };
             let page = self.app.store().read(&self.session, range).await?;
             let is_last = page.records.len() < PAGE;
             let last = page.records.last().map_or(self.seen, |record| record.seq);
-            // Records that the last page does not contain are covered by those that were sent.
+            // Records that the last page does not contain are covered by records that were sent.
             self.seen = if is_last { page.head.max(last) } else { last };
             let mut frames = self.frames(page);
             if is_last {
                 let session_id = self.session.clone();
                 frames.push(Notice::CaughtUp { session_id, seq: self.seen }.to_frame());
             }
-            place.send(frames);
+            slot.send(frames);
             if is_last {
                 return Ok(Ok(()));
             }

@@ -1,8 +1,8 @@
 //! `GET /ws`: a WebSocket for commands and records.
 //!
-//! The server sends nothing before a command. A connection may have many subscriptions; each is a
-//! task that waits while the connection is slow. A connection that accepts nothing for ten seconds
-//! is closed; its client reconnects and reads on from the log.
+//! The server sends nothing before the first command. A connection may have many subscriptions, each of which
+//! is a task that waits while the connection is slow. A connection that accepts no data for ten seconds is
+//! closed. Its client reconnects and catches up from the log.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,10 +35,10 @@ use crate::{App, BODY_MAX};
 use runtime::hub::ListChange;
 use session::{AnswerType, Command, QueuedChange, Receipt, ReplyTo};
 
-/// Size of the read buffer, which every connection keeps. It is small because commands are short;
-/// it grows for a long frame.
+/// Initial size of the read buffer of a connection. It is small because commands are short, and grows for a
+/// long frame.
 const READ_BUFFER: usize = 1024;
-/// Size of the write buffer, which is allocated when there is something to write.
+/// Size of the write buffer, which is allocated when data is written.
 const WRITE_BUFFER: usize = 4 * 1024;
 /// Frame size above which the connection is closed. A frame between [`BODY_MAX`] and this gets an
 /// error.
@@ -47,7 +47,7 @@ const MAX_FRAME: usize = 2 * BODY_MAX;
 const OUTBOX: usize = 8;
 /// Close code that tells a page to sign in again.
 const SIGNED_OUT: (u16, &str) = (4401, "signed out");
-/// Time after which a connection that accepts nothing is closed.
+/// Time after which a connection that accepts no data is closed.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit for the last frames of a connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -58,7 +58,7 @@ pub(crate) async fn open(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, HttpError> {
     let upgrade = upgrade.map_err(|it| {
-        HttpError::invalid(format!("only WebSockets are opened here: {}", it.body_text()))
+        HttpError::invalid(format!("only WebSocket requests are accepted here: {}", it.body_text()))
     })?;
     let response = upgrade
         .read_buffer_size(READ_BUFFER)
@@ -144,7 +144,7 @@ impl Connection {
         }
     }
 
-    /// Sends the last records, including the ends of runs, before the server stops.
+    /// Sends the last records before the server stops, including the ends of runs.
     async fn send_rest(&mut self, socket: &mut WebSocket) {
         let sending = send_all(socket, Vec::new(), &mut self.frames);
         if let Ok(Ok(())) = tokio::time::timeout(CLOSE_TIMEOUT, sending).await {
@@ -169,7 +169,7 @@ impl Connection {
             }
             ClientFrame::Subscribe { session_id, after, view: ViewKind::Html, .. } => {
                 let id = session_id.unwrap_or_default();
-                let result = self.look(&id, Seq(after)).await;
+                let result = self.subscribe_page(&id, Seq(after)).await;
                 (id, result)
             }
             ClientFrame::Subscribe { session_id, after, deltas, .. } => {
@@ -279,17 +279,21 @@ impl Connection {
         Ok(Some(Notice::Subscribed { session_id: id, head }))
     }
 
-    /// Subscribes to patches, for a page.
-    async fn look(&mut self, session: &str, seen: Seq) -> Result<Option<Notice>, HttpError> {
+    /// Subscribes a page to patches.
+    async fn subscribe_page(
+        &mut self,
+        session: &str,
+        seen: Seq,
+    ) -> Result<Option<Notice>, HttpError> {
         let id = parse(session)?;
         let head = self.app.store().head(&id).await?;
         let head = head.ok_or_else(|| HttpError::no_session(session))?;
-        let look = HtmlSubscription {
+        let subscription = HtmlSubscription {
             app: self.app.clone(),
             session: id.clone(),
             outbox: self.outbox.clone(),
         };
-        let task = self.watches.spawn(look.run(seen));
+        let task = self.watches.spawn(subscription.run(seen));
         self.watch(id.clone(), task);
         Ok(Some(Notice::Subscribed { session_id: id, head }))
     }
@@ -327,7 +331,7 @@ impl Connection {
         input: SendInput,
     ) -> Result<Option<Notice>, HttpError> {
         let client_id = input.client_id.clone();
-        let receipt = input.say(&self.app, &parse(session)?).await?;
+        let receipt = input.send_to(&self.app, &parse(session)?).await?;
         Ok(Some(ack(client_id, receipt)))
     }
 

@@ -1,4 +1,5 @@
-//! The AG-UI protocol for one request: its run as server-sent events, begun as the client needs it.
+//! The AG-UI protocol for one request: a run as server-sent events, after a beginning that depends on the
+//! messages that the client has.
 
 use formats::agui::{Stream, Version, messages, snapshots};
 use serde_json::Value;
@@ -21,14 +22,14 @@ pub(super) struct AgUi {
     pub(super) reason: Reason,
 }
 
-/// Why a client requests a run.
+/// Reason why a client requests a run.
 pub(super) enum Reason {
-    /// The conversation is new to the server, so the client has all earlier messages.
+    /// The session is new, so the client has all earlier messages.
     NewConversation,
     NewMessage,
-    /// The client has run calls, or decided about them.
+    /// The client submits results of calls, or decisions about them.
     Resume,
-    /// The client comes back for the current state.
+    /// The client reconnects and needs the current state.
     Rejoin,
 }
 
@@ -53,8 +54,8 @@ impl Protocol for AgUi {
     }
 }
 
-/// Number of messages before a run that are compared with the client's. The last message that it received is
-/// among them, unless more notices than that came since.
+/// Number of messages before a run that are compared with the client's. The last message that the client has
+/// received is among them, unless more notices followed.
 const LOOK_BACK: usize = 10;
 
 impl AgUi {
@@ -63,7 +64,7 @@ impl AgUi {
         Ok(self.conversation.find_run(run).await?.map_or(Seq(0), |it| it.after))
     }
 
-    /// Returns all messages before the run, if the client does not have them, which the last two show.
+    /// Returns all messages before the run, unless the client has the last of them.
     async fn unknown(&self, run: &ResponseId) -> Result<Option<Vec<Value>>, HttpError> {
         let up_to = self.start_of(run).await?;
         let window = Window { before: Some(up_to.next()), limit: LOOK_BACK };

@@ -1,8 +1,8 @@
-//! `POST /v1/chat/completions`: every request contains the whole conversation, and the response is one
-//! answer, streamed or in one piece.
+//! `POST /v1/chat/completions`: every request contains the complete conversation, and the response is one
+//! answer, streamed or whole.
 //!
-//! A request creates an archived session, unless it names one: then that session continues, and only the end
-//! of the messages is new. The same applies if the request contains the results that a run waits for.
+//! A request creates an archived session, unless it names a session or contains the results that a run waits
+//! for. Then the session continues, and only the last messages are new.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -34,22 +34,22 @@ use session::Command;
 const SESSION_HEADER: HeaderName = HeaderName::from_static("x-callboard-session");
 const TOOLS_HEADER: HeaderName = HeaderName::from_static("x-callboard-tools");
 
-/// Number of earlier attempts, as OpenAI's clients send it.
+/// Header with the number of earlier attempts, which OpenAI's clients send.
 const RETRY_HEADER: HeaderName = HeaderName::from_static("x-stainless-retry-count");
 const KEY_HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// Options that clients give in headers, because the protocol has no fields for them.
+/// Options in headers, because the protocol has no fields for them.
 pub(crate) struct HeaderOptions {
     session: Option<SessionId>,
     other_calls: OtherCalls,
     attempt: Attempt,
 }
 
-/// Whether a request may have been sent before.
+/// Indication that a request may have been sent before.
 enum Attempt {
     First,
     Again,
-    /// All requests with this idempotency key are one.
+    /// The request has this idempotency key.
     Named(String),
 }
 
@@ -90,11 +90,11 @@ impl DescribeInput for HeaderOptions {
     }
 }
 
-/// Body of a completion request. All other parameters of models are ignored.
+/// Body of a completion request. Other parameters are ignored.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "a description")]
 pub(crate) struct CompletionInput {
-    /// An agent's name, or `default`.
+    /// Id of an agent, or `default`.
     model: String,
     messages: Vec<Map<String, Value>>,
     stream: Option<bool>,
@@ -103,7 +103,7 @@ pub(crate) struct CompletionInput {
     tools: Option<Vec<Map<String, Value>>>,
 }
 
-/// The body as JSON, which `formats` reads.
+/// The body as JSON, which the crate `formats` parses.
 pub(crate) struct CompletionBody(Value);
 
 impl<S: Send + Sync> axum::extract::FromRequest<S> for CompletionBody {
@@ -121,7 +121,7 @@ impl DescribeInput for CompletionBody {
     }
 }
 
-/// An answer, streamed or in one piece.
+/// Response with an answer, streamed or whole.
 pub(crate) struct Completed(Response);
 
 impl IntoResponse for Completed {
@@ -139,7 +139,7 @@ impl DescribeOutput for Completed {
     }
 }
 
-/// An answer in one piece.
+/// Body of a response that is not streamed.
 #[derive(JsonSchema)]
 #[schemars(rename = "ChatCompletion")]
 #[expect(dead_code, reason = "a description")]
@@ -172,13 +172,13 @@ pub(crate) async fn complete(
     let mut request = openai::request(&body)?;
     let options =
         Options { model: request.model.clone(), include_usage: request.include_usage, other_calls };
-    let place = enter(&app, &request, session).await?;
-    let conversation = place.conversation().clone();
+    let target = find_target(&app, &request, session).await?;
+    let conversation = target.conversation().clone();
     if let Some(said) = &mut request.said {
         said.id = Some(client_id_of(&conversation, &attempt, &body).await?);
     }
     let is_streamed = request.stream;
-    let response = answer(place, request, OpenAi(options)).await?;
+    let response = answer(target, request, OpenAi(options)).await?;
     let mut response =
         if is_streamed { response.into_response() } else { respond_whole(response).await };
     if let Ok(id) = HeaderValue::from_str(conversation.session.as_str()) {
@@ -187,8 +187,8 @@ pub(crate) async fn complete(
     Ok(Completed(response))
 }
 
-/// Returns an id for the message, by which a repeated request is recognized whose client has not received the
-/// response. A text may also be repeated on purpose, so only requests that are marked as retries count.
+/// Returns an idempotency key for the message, so that a retry of the client does not send it twice. A text
+/// may also be repeated on purpose, so only requests that are marked as retries reuse a key.
 async fn client_id_of(
     conversation: &Conversation,
     attempt: &Attempt,
@@ -211,15 +211,15 @@ async fn client_id_of(
     Ok(known.map_or_else(|| format!("{prefix}{}", clock::new_message_id()), ToString::to_string))
 }
 
-/// The conversation that a request belongs to.
-enum Place {
+/// The session or run that a request addresses.
+enum RequestTarget {
     New(Conversation),
     Known(Conversation),
     /// The run of these calls, which has received their results.
     Run(Conversation, HashSet<CallId>),
 }
 
-impl Place {
+impl RequestTarget {
     fn conversation(&self) -> &Conversation {
         match self {
             Self::New(it) | Self::Known(it) | Self::Run(it, _) => it,
@@ -227,35 +227,39 @@ impl Place {
     }
 }
 
-async fn enter(app: &App, request: &Request, named: Option<SessionId>) -> Result<Place, HttpError> {
+async fn find_target(
+    app: &App,
+    request: &Request,
+    named: Option<SessionId>,
+) -> Result<RequestTarget, HttpError> {
     let agent = agent_of(&app.agents, &request.model)?;
     let archived = named.is_none();
-    if archived && let Some(place) = find_waiting_run(app, request, agent).await? {
-        return Ok(place);
+    if archived && let Some(target) = find_waiting_run(app, request, agent).await? {
+        return Ok(target);
     }
     let session = named.unwrap_or_else(clock::new_session_id);
     let conversation = Conversation { app: app.clone(), session };
     let session = &conversation.session;
     let chosen = Some(agent).filter(|_| request.model != DEFAULT);
     if !archived && session_exists(app, session, chosen).await.map_err(|it| it.about("model"))? {
-        return Ok(Place::Known(conversation));
+        return Ok(RequestTarget::Known(conversation));
     }
     let tools: &[_] = if request.said.is_none() { &request.tools } else { &[] };
     let earlier = request.before.as_array().map(Vec::as_slice).unwrap_or_default();
     let import = openai::import;
     let new = NewConversation { session, agent, earlier, import, archived, tools };
     let is_new = create_session(app, &new).await?;
-    Ok(if is_new { Place::New(conversation) } else { Place::Known(conversation) })
+    Ok(if is_new { RequestTarget::New(conversation) } else { RequestTarget::Known(conversation) })
 }
 
-/// DescribeOutput the results in a request to the run that waits for them, which then continues: the client's messages do
-/// not contain the actions of its agent. If the request also has a new message, the run is cancelled, and a new
-/// session begins.
+/// Submits the results in a request to the run that waits for them, and returns that run, which continues. If
+/// the request also has a new message, the run is cancelled, and `None` is returned so that a new session is
+/// created.
 async fn find_waiting_run(
     app: &App,
     request: &Request,
     agent: &str,
-) -> Result<Option<Place>, HttpError> {
+) -> Result<Option<RequestTarget>, HttpError> {
     let Some(Decided::Output { call, .. }) = request.results.first() else { return Ok(None) };
     let Some(session) = session_of(app, &CallId::new(call)).await? else { return Ok(None) };
     if app.sessions.agent_of(&session).await?.is_none_or(|it| it != agent) {
@@ -268,39 +272,41 @@ async fn find_waiting_run(
         return Ok(None);
     }
     let taken = conversation.give_results(request.results.clone()).await?;
-    Ok(taken.map(|calls| Place::Run(conversation, calls)))
+    Ok(taken.map(|calls| RequestTarget::Run(conversation, calls)))
 }
 
 async fn answer(
-    place: Place,
+    target: RequestTarget,
     request: Request,
     protocol: OpenAi,
 ) -> Result<RunResponse<OpenAi>, HttpError> {
     let Request { said, results, known, tools, .. } = request;
-    match (place, said) {
-        (Place::New(conversation), Some(message)) => {
+    match (target, said) {
+        (RequestTarget::New(conversation), Some(message)) => {
             let submission = Submission { message, replaces: None, tools };
             conversation.submit(submission, protocol).await
         }
-        // The results are among the messages of the new session.
-        (Place::New(conversation), None) => {
+        // The imported messages of the new session contain the results.
+        (RequestTarget::New(conversation), None) => {
             let run = conversation.ask(|reply| Command::Continue { reply }).await?;
             conversation.stream_run(&run, protocol).await
         }
-        (Place::Known(conversation), Some(message)) => {
+        (RequestTarget::Known(conversation), Some(message)) => {
             conversation.decide(results).await?;
             check_answers(&conversation).await?;
             let submission = Submission { message, replaces: None, tools };
             conversation.submit(submission, protocol).await
         }
-        (Place::Known(conversation), None) => conversation.resume(results, &known, protocol).await,
-        (Place::Run(conversation, calls), _) => {
+        (RequestTarget::Known(conversation), None) => {
+            conversation.resume(results, &known, protocol).await
+        }
+        (RequestTarget::Run(conversation, calls), _) => {
             conversation.resume_run_of(&calls, &known, protocol).await
         }
     }
 }
 
-/// Refuses a message while the active run waits for the client: the message would wait for the run.
+/// Returns an error if the active run waits for the client, because a new message would wait for that run.
 async fn check_answers(conversation: &Conversation) -> Result<(), HttpError> {
     let Some(run) = conversation.open_run().await? else { return Ok(()) };
     let protocol = OpenAi(Options::default());
@@ -308,7 +314,7 @@ async fn check_answers(conversation: &Conversation) -> Result<(), HttpError> {
     if !response.has_ended() || conversation.open_run().await? != Some(run) {
         return Ok(());
     }
-    let message = "the agent waits for what came of its calls; send that, as messages of the role \
+    let message = "the agent waits for the results of its calls; send them as messages of the role \
                    `tool`, or stop its run";
     Err(HttpError::new(RequestCode::AgentBusy, message).about("messages"))
 }

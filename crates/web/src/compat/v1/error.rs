@@ -1,4 +1,4 @@
-//! Refusals in the form that OpenAI's clients know.
+//! Errors in OpenAI's form.
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
@@ -21,11 +21,11 @@ pub(super) struct ErrorBody {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "OpenAiErrorDetails")]
 struct ErrorDetails {
-    /// Description of the failure and how to fix it.
+    /// Description of the error and how to fix it.
     message: String,
     #[serde(rename = "type")]
     kind: ErrorKind,
-    /// The field that causes it.
+    /// The field that caused the error.
     param: Option<String>,
     /// Callboard's error code, as in docs/errors.md.
     code: Option<String>,

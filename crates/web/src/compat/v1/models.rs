@@ -24,7 +24,7 @@ pub(crate) struct ModelList {
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Model {
-    /// An agent's name, or `default`.
+    /// Id of an agent, or `default`.
     id: String,
     object: ModelWord,
     /// Always 0: clients require a time, and agents have none.
@@ -50,7 +50,7 @@ impl Model {
     }
 }
 
-/// The model that a path names.
+/// The model name in the path.
 pub(crate) struct ModelPath(String);
 
 impl<S: Send + Sync> FromRequestParts<S> for ModelPath {
@@ -84,7 +84,7 @@ pub(crate) async fn show(
     Ok(Json(Model::new(&model)))
 }
 
-/// Returns the agent behind a model name. An unavailable one is an error only when it runs.
+/// Returns the agent with a model name. An unavailable agent is an error only when it runs.
 pub(super) fn agent_of<'a>(agents: &'a Agents, model: &'a str) -> Result<&'a str, HttpError> {
     if agents.knows(model) {
         return Ok(model);

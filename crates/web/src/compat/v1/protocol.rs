@@ -1,4 +1,4 @@
-//! Runs in OpenAI's protocol: in chunks while they go on, or in one piece.
+//! Runs in OpenAI's protocol: streamed in chunks, or whole.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -19,10 +19,10 @@ impl Protocol for OpenAi {
     }
 }
 
-/// Header against automatic retries after a server error: the agent's actions must not be repeated.
+/// Header that prevents automatic retries after a server error, which would repeat the agent's actions.
 const NO_RETRY: (&str, &str) = ("x-should-retry", "false");
 
-/// Responds with the whole answer as soon as it has ended.
+/// Responds with the complete answer when it has ended.
 pub(super) async fn respond_whole(response: RunResponse<OpenAi>) -> Response {
     let completion = match response.finish().await {
         Ok(chunks) => chunks.completion(),
