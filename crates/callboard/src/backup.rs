@@ -1,7 +1,6 @@
-//! `callboard backup`: a copy of the database, made by the running server or directly from the
-//! folder.
+//! `callboard backup`: copies the database, through the running server or directly from the data folder.
 //!
-//! To restore: put the file into an empty folder as `callboard.db` and start with that folder.
+//! To restore a backup, put the file into an empty folder as `callboard.db` and start with that folder.
 
 use std::path::Path;
 
@@ -9,12 +8,12 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use crate::config::Config;
-use crate::serve::{Place, ServerFile};
+use crate::serve::{DataAccess, ServerFile};
 
 pub(crate) async fn run(file: &Path, config: Config) -> anyhow::Result<()> {
-    let bytes = match Place::find(&config, "callboard backup")? {
-        Place::Folder(store) => store.backup(file).await?,
-        Place::Server(server) => by_server(&server, file).await?,
+    let bytes = match DataAccess::open(&config, "callboard backup")? {
+        DataAccess::Folder(store) => store.backup(file).await?,
+        DataAccess::Server(server) => by_server(&server, file).await?,
     };
     #[expect(clippy::print_stdout, reason = "the answer to the command")]
     {

@@ -30,7 +30,7 @@ enum Command {
     Serve(ServeArgs),
     /// Send a message and print the answer as it is written.
     Send(SendArgs),
-    /// Print a session as a page, text, messages or log.
+    /// Print a session as a page, Markdown, messages or log.
     Export(ExportArgs),
     /// Import conversations from Claude Code, Codex and Pi, and other files.
     Import(ImportArgs),
@@ -99,10 +99,10 @@ pub(crate) struct SendArgs {
     /// Print the records of the log, one per line, instead of text.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Allow every call that needs approval, once.
+    /// Allow every call that needs an approval, once.
     #[arg(long, conflicts_with = "deny")]
     pub(crate) yes: bool,
-    /// Deny every call that needs approval.
+    /// Deny every call that needs an approval.
     #[arg(long)]
     pub(crate) deny: bool,
     #[command(flatten)]
@@ -133,7 +133,7 @@ pub(crate) struct ImportArgs {
     /// Also import a last turn that has not ended, as interrupted.
     #[arg(long)]
     pub(crate) r#final: bool,
-    /// Format of the files, if they are not of these programs.
+    /// Format of the files, if they are not conversations of these programs.
     #[arg(long, value_name = "FORMAT", value_parser = import_format(), requires = "paths")]
     pub(crate) format: Option<ImportFormat>,
     /// Agent that continues the sessions [default: the first available agent]
@@ -164,7 +164,7 @@ fn import_format() -> impl TypedValueParser<Value = ImportFormat> {
     PossibleValuesParser::new(words).try_map(|word| ImportFormat::parse(&word))
 }
 
-/// `127.0.0.1:4520`, or the port alone.
+/// Parses an address such as `127.0.0.1:4520`, or only a port.
 pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
     let port = text.parse().map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     let address = port.or_else(|_| text.replace("localhost:", "127.0.0.1:").parse());
@@ -173,35 +173,37 @@ pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
 
 pub fn main() -> anyhow::Result<ExitCode> {
     let cli = Cli::parse();
-    let around = Environment::read()?;
+    let environment = Environment::read()?;
     let runtime = || tokio::runtime::Builder::new_multi_thread().enable_all().build();
     match cli.command.unwrap_or(Command::Serve(cli.serve)) {
-        Command::Serve(args) => runtime()?.block_on(serve::run(Config::load(args, &around)?))?,
+        Command::Serve(args) => {
+            runtime()?.block_on(serve::run(Config::load(args, &environment)?))?
+        }
         Command::Send(mut args) => {
             let serve = std::mem::take(&mut args.serve);
-            let config = Config::for_command(serve, &around)?;
-            return runtime()?.block_on(send::run(args, config, &around));
+            let config = Config::for_command(serve, &environment)?;
+            return runtime()?.block_on(send::run(args, config, &environment));
         }
-        Command::Trust(TrustArgs { list: true, .. }) => trust::list(&around)?,
+        Command::Trust(TrustArgs { list: true, .. }) => trust::list(&environment)?,
         Command::Trust(TrustArgs { path, revoke: true, .. }) => {
-            trust::revoke(path.as_deref(), &around)?;
+            trust::revoke(path.as_deref(), &environment)?;
         }
-        Command::Trust(TrustArgs { path, .. }) => trust::agree(path.as_deref(), &around)?,
-        Command::Password(args) => password::run(&Config::for_command(args, &around)?)?,
+        Command::Trust(TrustArgs { path, .. }) => trust::agree(path.as_deref(), &environment)?,
+        Command::Password(args) => password::run(&Config::for_command(args, &environment)?)?,
         Command::Backup(BackupArgs { file, serve }) => {
-            let file = around.working_dir.join(file);
-            runtime()?.block_on(backup::run(&file, Config::for_command(serve, &around)?))?;
+            let file = environment.working_dir.join(file);
+            runtime()?.block_on(backup::run(&file, Config::for_command(serve, &environment)?))?;
         }
         Command::Import(mut args) => {
             let serve = std::mem::take(&mut args.serve);
-            let config = Config::for_command(serve, &around)?;
-            runtime()?.block_on(import::run(args, config, &around))?;
+            let config = Config::for_command(serve, &environment)?;
+            runtime()?.block_on(import::run(args, config, &environment))?;
         }
         Command::Keep(args) => return tools::processes::keep(&args.command),
-        Command::Doctor(args) => runtime()?.block_on(doctor::run(args, &around))?,
+        Command::Doctor(args) => runtime()?.block_on(doctor::run(args, &environment))?,
         Command::Export(mut args) => {
             let serve = std::mem::take(&mut args.serve);
-            runtime()?.block_on(export::run(args, Config::for_command(serve, &around)?))?;
+            runtime()?.block_on(export::run(args, Config::for_command(serve, &environment)?))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -128,7 +128,7 @@ enum SyncWord {
     Normal,
 }
 
-/// `demo = false`, or a table of settings.
+/// Value of `demo`: `false` or a table of settings.
 #[derive(Debug)]
 enum DemoSection {
     Wanted(bool),
@@ -195,39 +195,43 @@ impl Default for DemoSection {
 }
 
 impl Config {
-    /// Reads the file, if there is one. Flags, which include the environment, override it.
-    pub(crate) fn load(args: ServeArgs, around: &Environment) -> anyhow::Result<Self> {
-        let Chosen { file, skipped } = choose_file(&args, around)?;
+    /// Loads the configuration from the file, if there is one. Flags and environment variables override it.
+    pub(crate) fn load(args: ServeArgs, environment: &Environment) -> anyhow::Result<Self> {
+        let Chosen { file, skipped } = choose_file(&args, environment)?;
         let source = file.as_ref().map(|it| Source::new(&it.path, it.text.clone()));
-        let config = Self::resolve(args, &source.unwrap_or_default(), around)?;
+        let config = Self::resolve(args, &source.unwrap_or_default(), environment)?;
         let config = Self { file: file.map(|it| it.path), skipped_file: skipped, ..config };
         check_exposure(&config)?;
         Ok(config)
     }
 
     /// Loads the configuration for a command that does not listen.
-    pub(crate) fn for_command(args: ServeArgs, around: &Environment) -> anyhow::Result<Self> {
-        Self::load(ServeArgs { listen: Some(default_listen()), ..args }, around)
+    pub(crate) fn for_command(args: ServeArgs, environment: &Environment) -> anyhow::Result<Self> {
+        Self::load(ServeArgs { listen: Some(default_listen()), ..args }, environment)
     }
 
-    fn resolve(args: ServeArgs, source: &Source, around: &Environment) -> anyhow::Result<Self> {
+    fn resolve(
+        args: ServeArgs,
+        source: &Source,
+        environment: &Environment,
+    ) -> anyhow::Result<Self> {
         let file = source.parse()?;
         let listen = args.listen.or(file.server.listen).unwrap_or_else(default_listen);
         let data = args.data.or_else(|| file.server.data.clone());
-        let data = data.map_or_else(|| default_data_dir(around), Ok)?;
-        let data = around.working_dir.join(data);
+        let data = data.map_or_else(|| default_data_dir(environment), Ok)?;
+        let data = environment.working_dir.join(data);
         let in_server = |error| source.at(&["server"], error);
         let public_url = file.server.public_url.as_deref().map(check_origin).transpose();
         let public_url = public_url.context(Key::new("public_url")).map_err(in_server)?;
         let allowed_origins = check_origins(&file.server.allowed_origins);
         let allowed_origins =
             allowed_origins.context(Key::new("allowed_origins")).map_err(in_server)?;
-        let private = PrivateFiles::new(&data, around.home.as_deref());
+        let private = PrivateFiles::new(&data, environment.home.as_deref());
         Ok(Self {
             file: None,
             skipped_file: None,
             listen,
-            agents: agents::agents(&file, source, around, &data)?,
+            agents: agents::agents(&file, source, environment, &data)?,
             data,
             sync: match file.server.sync {
                 Some(SyncWord::Normal) => store::Sync::Normal,
@@ -237,12 +241,13 @@ impl Config {
             public_url,
             allowed_origins,
             raw_days: file.server.raw_days.unwrap_or(DEFAULT_RAW_DAYS),
-            approvals: policy::approvals(&file.approvals, private, around)
+            approvals: policy::approvals(&file.approvals, private, environment)
                 .map_err(|error| source.at(&["approvals"], error))?,
-            tools: policy::tools(&file, around).map_err(|error| source.at(&["tools"], error))?,
+            tools: policy::tools(&file, environment)
+                .map_err(|error| source.at(&["tools"], error))?,
             exchanges: policy::exchanges(&file.exchanges)
                 .map_err(|error| source.at(&["exchanges"], error))?,
-            mcp_servers: mcp::servers(&file, source, around)?,
+            mcp_servers: mcp::servers(&file, source, environment)?,
             log: args.log.unwrap_or(LevelFilter::INFO),
         })
     }
@@ -275,20 +280,20 @@ struct Chosen {
     skipped: Option<PathBuf>,
 }
 
-/// Returns the file that was named, else a trusted one in the working folder, else the user's own.
-fn choose_file(args: &ServeArgs, around: &Environment) -> anyhow::Result<Chosen> {
+/// Returns the configuration file: the named one, a trusted one in the working folder, or the user's own.
+fn choose_file(args: &ServeArgs, environment: &Environment) -> anyhow::Result<Chosen> {
     if let Some(path) = &args.config {
-        let file = Candidate::read(around.working_dir.join(path))?;
+        let file = Candidate::read(environment.working_dir.join(path))?;
         return Ok(Chosen { file: Some(file), skipped: None });
     }
-    let own = around.config_home().map(|it| it.join("callboard").join(FILE_NAME));
+    let own = environment.config_home().map(|it| it.join("callboard").join(FILE_NAME));
     let own = own.filter(|it| it.is_file());
-    let here = Some(around.working_dir.join(FILE_NAME)).filter(|it| it.is_file());
+    let here = Some(environment.working_dir.join(FILE_NAME)).filter(|it| it.is_file());
     let is_own = |it: &PathBuf| own.as_ref().is_some_and(|own| own == it);
     let mut chosen = Chosen::default();
     if let Some(here) = here.filter(|it| !is_own(it)) {
         match Candidate::found(here) {
-            Ok(candidate) if candidate.is_trusted(own.as_deref(), around)? => {
+            Ok(candidate) if candidate.is_trusted(own.as_deref(), environment)? => {
                 return Ok(Chosen { file: Some(candidate), skipped: None });
             }
             Ok(Candidate { path, .. }) | Err(path) => chosen.skipped = Some(path),
@@ -302,8 +307,8 @@ fn default_listen() -> SocketAddr {
     DEFAULT_LISTEN.parse().expect("the default is an address")
 }
 
-/// Refuses to listen beyond this machine without protection: access to the page is access to the
-/// machine.
+/// Returns an error if the server would listen beyond this machine without protection, because access to
+/// the page is access to the machine.
 fn check_exposure(config: &Config) -> anyhow::Result<()> {
     let listen = config.listen;
     ensure!(
@@ -331,19 +336,22 @@ fn check_origin(url: &str) -> anyhow::Result<String> {
     let trimmed = url.trim_end_matches('/');
     let name = trimmed.strip_prefix("https://").or_else(|| trimmed.strip_prefix("http://"));
     let is_origin = name.is_some_and(|it| !it.is_empty() && !it.contains(['/', '*', '?', '@']));
-    ensure!(is_origin, "{url:?} is no origin: write it like https://chat.example or http://host:1");
+    ensure!(
+        is_origin,
+        "{url:?} is not an origin: write it like https://chat.example or http://host:1"
+    );
     Ok(trimmed.to_ascii_lowercase())
 }
 
 /// Returns the folder in which programs keep their data on this platform.
-fn default_data_dir(around: &Environment) -> anyhow::Result<PathBuf> {
+fn default_data_dir(environment: &Environment) -> anyhow::Result<PathBuf> {
     let no_home = "no home folder: say where to keep data with --data DIR";
     if cfg!(target_os = "macos") {
-        let home = around.home.as_ref().context(no_home)?;
+        let home = environment.home.as_ref().context(no_home)?;
         return Ok(home.join("Library/Application Support/callboard"));
     }
-    let data_home = around.xdg_data_home.clone();
-    let data_home = data_home.or_else(|| Some(around.home.as_ref()?.join(".local/share")));
+    let data_home = environment.xdg_data_home.clone();
+    let data_home = data_home.or_else(|| Some(environment.home.as_ref()?.join(".local/share")));
     Ok(data_home.context(no_home)?.join("callboard"))
 }
 

@@ -1,4 +1,4 @@
-//! `callboard doctor`: finds what is missing or broken and says how to fix it. Changes nothing.
+//! `callboard doctor`: reports missing or broken parts and how to fix them. Changes nothing.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -13,19 +13,19 @@ use crate::config::{Config, Environment};
 use runtime::agents::Agent;
 use session::HOW_TO_GET_ONE;
 
-/// Time limit for checks that may take long: damage of the database, and the start of MCP servers.
+/// Time limit of the database check and of the start of MCP servers.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Result of one check: subject, state and message.
 struct Finding {
-    what: &'static str,
+    subject: &'static str,
     state: State,
-    says: String,
+    message: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    Well,
+    Good,
     /// Optional and not installed.
     Absent,
     Problem,
@@ -34,18 +34,18 @@ enum State {
 impl State {
     fn word(self) -> &'static str {
         match self {
-            Self::Well => "ok",
+            Self::Good => "ok",
             Self::Absent => "-",
             Self::Problem => "PROBLEM",
         }
     }
 }
 
-pub(crate) async fn run(args: ServeArgs, around: &Environment) -> anyhow::Result<()> {
-    let findings = examine(args, around).await;
+pub(crate) async fn run(args: ServeArgs, environment: &Environment) -> anyhow::Result<()> {
+    let findings = examine(args, environment).await;
     #[expect(clippy::print_stdout, reason = "the answer to the command")]
-    for Finding { what, state, says } in &findings {
-        println!("{:<7} {what:<14} {says}", state.word());
+    for Finding { subject, state, message } in &findings {
+        println!("{:<7} {subject:<14} {message}", state.word());
     }
     let n_problems = findings.iter().filter(|it| it.state == State::Problem).count();
     match n_problems {
@@ -55,10 +55,10 @@ pub(crate) async fn run(args: ServeArgs, around: &Environment) -> anyhow::Result
     }
 }
 
-async fn examine(args: ServeArgs, around: &Environment) -> Vec<Finding> {
+async fn examine(args: ServeArgs, environment: &Environment) -> Vec<Finding> {
     let version = format!("callboard {}", env!("CARGO_PKG_VERSION"));
-    let mut findings = vec![Finding { what: "version", state: State::Well, says: version }];
-    match Config::load(args, around) {
+    let mut findings = vec![Finding { subject: "version", state: State::Good, message: version }];
+    match Config::load(args, environment) {
         Ok(config) => {
             findings.extend(configuration(&config));
             let server = running_server(&config.data);
@@ -73,9 +73,9 @@ async fn examine(args: ServeArgs, around: &Environment) -> Vec<Finding> {
         }
         Err(error) => {
             findings.push(Finding {
-                what: "configuration",
+                subject: "configuration",
                 state: State::Problem,
-                says: format!("{error:#}"),
+                message: format!("{error:#}"),
             });
         }
     }
@@ -83,14 +83,14 @@ async fn examine(args: ServeArgs, around: &Environment) -> Vec<Finding> {
 }
 
 fn configuration(config: &Config) -> Vec<Finding> {
-    let what = "configuration";
+    let subject = "configuration";
     let file = config.file.as_ref().map(|it| it.display().to_string());
     let file = file.unwrap_or("none, the defaults are used".to_owned());
     let skipped = config.skipped_file.iter().map(|it| {
-        let says = format!("{} is skipped until you agree to it: callboard trust", it.display());
-        Finding { what, state: State::Absent, says }
+        let message = format!("{} is skipped until you agree to it: callboard trust", it.display());
+        Finding { subject, state: State::Absent, message }
     });
-    [Finding { what, state: State::Well, says: file }].into_iter().chain(skipped).collect()
+    [Finding { subject, state: State::Good, message: file }].into_iter().chain(skipped).collect()
 }
 
 /// Returns the address of the server that holds the folder, if there is one.
@@ -100,45 +100,50 @@ fn running_server(data: &Path) -> Option<String> {
 
 fn data_folder(data: &Path) -> Finding {
     let shown = data.display();
-    let what = "data folder";
+    let subject = "data folder";
     if let Some(holder) = store::holder_of(data) {
-        return Finding { what, state: State::Well, says: format!("{shown}, in use by {holder}") };
+        return Finding {
+            subject,
+            state: State::Good,
+            message: format!("{shown}, in use by {holder}"),
+        };
     }
     if !data.exists() {
         return Finding {
-            what,
-            state: State::Well,
-            says: format!("{shown}, made at the first start"),
+            subject,
+            state: State::Good,
+            message: format!("{shown}, created at the first start"),
         };
     }
     match check_writable(data) {
-        Ok(()) => Finding { what, state: State::Well, says: format!("{shown}") },
+        Ok(()) => Finding { subject, state: State::Good, message: format!("{shown}") },
         Err(error) => {
-            let says = format!("{shown} cannot be written: {error}. Fix that, or use --data DIR");
-            Finding { what, state: State::Problem, says }
+            let message =
+                format!("{shown} cannot be written: {error}. Fix that, or use --data DIR");
+            Finding { subject, state: State::Problem, message }
         }
     }
 }
 
 /// Checks the database for damage, also while a server is running.
 fn database(data: &Path) -> Vec<Finding> {
-    let what = "database";
+    let subject = "database";
     let store::Checked { problems, is_complete } = store::check(data, CHECK_TIMEOUT);
     let file = data.join("callboard.db");
     if problems.is_empty() {
-        let says = match (file.exists(), is_complete) {
+        let message = match (file.exists(), is_complete) {
             (false, _) => return Vec::new(),
             (true, true) => "no damage found".to_owned(),
-            (true, false) => format!("no damage found in the first {CHECK_TIMEOUT:?} of looking"),
+            (true, false) => format!("no damage found in the first {CHECK_TIMEOUT:?} of the check"),
         };
-        return vec![Finding { what, state: State::Well, says }];
+        return vec![Finding { subject, state: State::Good, message }];
     }
     let advice = format!(
         "{} is damaged. Stop the server, copy the folder, and restore a backup: put it there under the same \
          name, without callboard.db-wal. What can be read is served meanwhile",
         file.display()
     );
-    let problem = |says| Finding { what, state: State::Problem, says };
+    let problem = |message| Finding { subject, state: State::Problem, message };
     problems.into_iter().chain([advice]).map(problem).collect()
 }
 
@@ -150,15 +155,19 @@ fn check_writable(data: &Path) -> std::io::Result<()> {
 }
 
 fn listening(config: &Config, server: Option<&str>) -> Finding {
-    let (what, listen) = ("address", config.listen);
+    let (subject, listen) = ("address", config.listen);
     match (server, TcpListener::bind(listen)) {
-        (Some(address), _) => {
-            Finding { what, state: State::Well, says: format!("a server is running at {address}") }
+        (Some(address), _) => Finding {
+            subject,
+            state: State::Good,
+            message: format!("a server is running at {address}"),
+        },
+        (None, Ok(_)) => {
+            Finding { subject, state: State::Good, message: format!("{listen} is free") }
         }
-        (None, Ok(_)) => Finding { what, state: State::Well, says: format!("{listen} is free") },
         (None, Err(error)) => {
-            let says = format!("{listen} cannot be used: {error}. Choose another with --listen");
-            Finding { what, state: State::Problem, says }
+            let message = format!("{listen} cannot be used: {error}. Choose another with --listen");
+            Finding { subject, state: State::Problem, message }
         }
     }
 }
@@ -167,60 +176,66 @@ fn exposure(config: &Config) -> Finding {
     let password =
         if web::auth::password::is_set(&config.data) { "a password is set" } else { "no password" };
     let reach = if config.listen.ip().is_loopback() { "this machine only" } else { "the network" };
-    Finding { what: "reachable from", state: State::Well, says: format!("{reach}; {password}") }
+    Finding {
+        subject: "reachable from",
+        state: State::Good,
+        message: format!("{reach}; {password}"),
+    }
 }
 
 async fn agents(config: &Config) -> Vec<Finding> {
     let agents = &config.agents.agents;
     let versions = join_all(agents.iter().map(Agent::version)).await;
     let agent = |(agent, version): (&Agent, Option<String>)| Finding {
-        what: "agent",
+        subject: "agent",
         state: match agent.problem() {
-            None => State::Well,
+            None => State::Good,
             // An optional program is not configured, so its absence is no problem.
             Some(_) if agent.is_optional() => State::Absent,
             Some(_) => State::Problem,
         },
-        says: match agent.problem() {
+        message: match agent.problem() {
             Some(problem) => format!("{}: {problem}", agent.id),
             None => {
-                let (id, what) = (&agent.id, agent.description());
+                let (id, description) = (&agent.id, agent.description());
                 let limits = agent.limits().map_or(String::new(), |it| format!(" {it}"));
                 let version = version.map_or(String::new(), |it| format!(" Version {it}."));
-                format!("{id}, works in {}. {what}{version}{limits}", agent.workspace.display())
+                format!(
+                    "{id}, works in {}. {description}{version}{limits}",
+                    agent.workspace.display()
+                )
             }
         },
     };
     let mut findings: Vec<Finding> = agents.iter().zip(versions).map(agent).collect();
     if config.agents.names().is_empty() {
-        let says = format!("none can answer: {HOW_TO_GET_ONE}");
-        findings.push(Finding { what: "agents", state: State::Problem, says });
+        let message = format!("none is available: {HOW_TO_GET_ONE}");
+        findings.push(Finding { subject: "agents", state: State::Problem, message });
     }
     findings
 }
 
-/// Reports messages of programs that this version does not recognise, as a newer version of a
-/// program may send.
+/// Reports messages of programs that this version does not recognise. Newer versions of a program may
+/// send them.
 fn unrecognized(data: &Path) -> Vec<Finding> {
-    let what = "unknown words";
+    let subject = "unrecognized";
     let found = match store::unrecognized_in(data) {
         Ok(found) => found,
         Err(error) => {
-            return vec![Finding { what, state: State::Problem, says: error.to_string() }];
+            return vec![Finding { subject, state: State::Problem, message: error.to_string() }];
         }
     };
-    let says = |it: &store::Unrecognized| {
+    let message = |it: &store::Unrecognized| {
         let store::Unrecognized { agent, version, kind, n } = it;
-        let things = if *n == 1 { "thing" } else { "things" };
+        let messages = if *n == 1 { "message" } else { "messages" };
         // Some programs do not report their version.
         let who = [agent.as_str(), version].join(" ");
-        format!("{} said {n} {things} of a kind that is not known: {kind}", who.trim_end())
+        format!("{} sent {n} {messages} of an unknown kind: {kind}", who.trim_end())
     };
-    found.iter().map(|it| Finding { what, state: State::Well, says: says(it) }).collect()
+    found.iter().map(|it| Finding { subject, state: State::Good, message: message(it) }).collect()
 }
 
-/// Starts each MCP server, lists its tools and ends it. Servers that are already running are not
-/// touched.
+/// Starts a separate instance of each MCP server, lists its tools and ends it.
 async fn mcp_servers(mut servers: Vec<McpSettings>) -> Vec<Finding> {
     for server in &mut servers {
         server.time_limit = server.time_limit.min(CHECK_TIMEOUT);
@@ -231,9 +246,9 @@ async fn mcp_servers(mut servers: Vec<McpSettings>) -> Vec<Finding> {
     let infos = servers.infos();
     servers.stop().await;
     let finding = |it: mcp::McpServerInfo| Finding {
-        what: "MCP server",
-        state: if it.state == mcp::State::Ready { State::Well } else { State::Problem },
-        says: match &it.error {
+        subject: "MCP server",
+        state: if it.state == mcp::State::Ready { State::Good } else { State::Problem },
+        message: match &it.error {
             Some(error) => format!("{}: {error}", it.id),
             None => format!("{}: {}", it.id, it.in_words()),
         },

@@ -1,6 +1,6 @@
 //! `callboard export`: prints a session as a file.
 //!
-//! The command asks the running server if one holds the data folder, and else reads the folder itself.
+//! The command asks the server that holds the data folder, or reads the folder itself if no server runs.
 
 use std::io::Write;
 
@@ -11,19 +11,21 @@ use transcript::{Seq, SessionId};
 
 use crate::cli::ExportArgs;
 use crate::config::Config;
-use crate::serve::{Place, ServerFile};
+use crate::serve::{DataAccess, ServerFile};
 
 pub(crate) async fn run(args: ExportArgs, config: Config) -> anyhow::Result<()> {
     let ExportArgs { session, format, at, .. } = args;
-    let Some(session) = SessionId::parse(&session) else { bail!("{session:?} is no session id") };
-    match Place::find(&config, "callboard export")? {
-        // Held until everything is printed, so that the folder does not change meanwhile.
-        Place::Folder(store) => {
+    let Some(session) = SessionId::parse(&session) else {
+        bail!("{session:?} is not a session id")
+    };
+    match DataAccess::open(&config, "callboard export")? {
+        // The lock is held until everything is printed, so that the folder does not change meanwhile.
+        DataAccess::Folder(store) => {
             check_number(at, store.head(&session).await?)?;
             let permit = DrawPool::default().permit().await;
             print(&session, write(&store, &permit, &session, format, at.map(Seq)).await?)
         }
-        Place::Server(server) => {
+        DataAccess::Server(server) => {
             if at.is_some() {
                 check_number(at, head_at_server(&server, &session).await?)?;
             }
@@ -33,11 +35,11 @@ pub(crate) async fn run(args: ExportArgs, config: Config) -> anyhow::Result<()> 
     }
 }
 
-/// Refuses a record number that the log has not reached yet.
+/// Returns an error if the log has no record with this number yet.
 fn check_number(at: Option<u64>, head: Option<Seq>) -> anyhow::Result<()> {
     match (at, head) {
         (Some(at), Some(Seq(head))) if at > head => {
-            bail!("there is no number {at}: the log of this session ends at {head}")
+            bail!("there is no record {at}: the log of this session ends at {head}")
         }
         _ => Ok(()),
     }

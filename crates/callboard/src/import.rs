@@ -10,10 +10,10 @@ use session::Addition;
 use store::{AppendError, Store};
 use transcript::{Event, Seq};
 
-use self::files::{Found, default_places, find, load, read_text};
+use self::files::{Found, default_folders, find, load, read_text};
 use crate::cli::ImportArgs;
 use crate::config::{Config, Environment};
-use crate::serve::{Place, ServerFile};
+use crate::serve::{DataAccess, ServerFile};
 use runtime::import::{
     Conversation, ImportFormat, Kind, NewTurns, Overrides, Plan, Whole, from_document, from_log,
     plan,
@@ -25,33 +25,33 @@ const FIRST_WORDS: usize = 60;
 pub(crate) async fn run(
     args: ImportArgs,
     config: Config,
-    around: &Environment,
+    environment: &Environment,
 ) -> anyhow::Result<()> {
-    let found = look(&args, around)?;
+    let found = find_files(&args, environment)?;
     if args.paths.is_empty() && !args.all {
         return list(&found);
     }
     if found.is_empty() {
-        say("nothing found: no conversation of Claude Code, Codex or Pi is there");
+        print_line("nothing found: there are no conversations of Claude Code, Codex or Pi");
         return Ok(());
     }
-    let place = Place::find(&config, "callboard import")?;
+    let access = DataAccess::open(&config, "callboard import")?;
     let mut failures = 0;
     for file in &found {
         let path = file.path().display();
         let imported = match file {
-            File::OfProgram(found) => import(&place, found, &args, &config).await,
-            File::Named(path, format) => import_named(&place, path, *format, &args, &config).await,
+            File::OfProgram(found) => import(&access, found, &args, &config).await,
+            File::Named(path, format) => import_named(&access, path, *format, &args, &config).await,
         };
         match imported {
-            Ok(what) => say(&format!("{what}: {path}")),
+            Ok(outcome) => print_line(&format!("{outcome}: {path}")),
             Err(error) => {
                 failures += 1;
-                say(&format!("not imported: {path}: {error:#}"));
+                print_line(&format!("not imported: {path}: {error:#}"));
             }
         }
     }
-    if let Place::Folder(store) = place {
+    if let DataAccess::Folder(store) = access {
         store.close().await;
     }
     match failures {
@@ -76,11 +76,11 @@ impl File {
     }
 }
 
-/// Returns the files at the given paths, or else those in the folders of the programs.
-fn look(args: &ImportArgs, around: &Environment) -> anyhow::Result<Vec<File>> {
+/// Returns the files at the given paths. Without paths, returns the files in the folders of the programs.
+fn find_files(args: &ImportArgs, environment: &Environment) -> anyhow::Result<Vec<File>> {
     let (mut found, mut named) = (Vec::new(), Vec::new());
     for path in &args.paths {
-        let path = around.working_dir.join(path);
+        let path = environment.working_dir.join(path);
         match args.format {
             None | Some(ImportFormat::Auto) => found.extend(find(&path)?),
             Some(ImportFormat::Program(kind)) => found.push(Found { path, kind }),
@@ -88,29 +88,29 @@ fn look(args: &ImportArgs, around: &Environment) -> anyhow::Result<Vec<File>> {
         }
     }
     if args.paths.is_empty() {
-        let places: Vec<PathBuf> =
-            default_places(around).into_iter().filter(|it| it.is_dir()).collect();
-        for place in &places {
-            found.extend(find(place)?);
+        let folders: Vec<PathBuf> =
+            default_folders(environment).into_iter().filter(|it| it.is_dir()).collect();
+        for folder in &folders {
+            found.extend(find(folder)?);
         }
     }
     Ok(found.into_iter().map(File::OfProgram).chain(named).collect())
 }
 
-/// Lists the available conversations. Importing all of them needs `--all`.
+/// Lists the available conversations without importing them.
 fn list(found: &[File]) -> anyhow::Result<()> {
     for it in found {
         let File::OfProgram(it) = it else { continue };
-        say(&described(it)?);
+        print_line(&described(it)?);
     }
     match found.len() {
-        0 => say("nothing found; name a file or a folder"),
-        _ => say("import them all with `callboard import --all`, or name some"),
+        0 => print_line("nothing found; name a file or a folder"),
+        _ => print_line("import them all with `callboard import --all`, or name files"),
     }
     Ok(())
 }
 
-/// Returns the date of a conversation, its program, length, first words and path.
+/// Returns a line with the date of a conversation, its program, number of turns, first words and path.
 fn described(found: &Found) -> anyhow::Result<String> {
     let conversation = load(found, false)?;
     let turns = conversation.read("").map(|it| it.turns).unwrap_or_default();
@@ -128,20 +128,20 @@ fn described(found: &Found) -> anyhow::Result<String> {
     Ok(format!("{day}{kind}, {count}: {words:?}\n    {path}"))
 }
 
-/// Imports a conversation and returns the outcome in words.
+/// Imports a conversation and returns a description of the outcome.
 async fn import(
-    place: &Place,
+    access: &DataAccess,
     found: &Found,
     args: &ImportArgs,
     config: &Config,
 ) -> anyhow::Result<String> {
     let conversation = load(found, args.r#final)?;
     if turns(&conversation) == 0 {
-        return Ok("nothing has ended in it yet".to_owned());
+        return Ok("no turn has ended yet".to_owned());
     }
-    match place {
-        Place::Folder(store) => into_folder(store, &conversation, config).await,
-        Place::Server(server) => through_server(server, &conversation).await,
+    match access {
+        DataAccess::Folder(store) => into_folder(store, &conversation, config).await,
+        DataAccess::Server(server) => by_server(server, &conversation).await,
     }
 }
 
@@ -151,7 +151,7 @@ async fn into_folder(
     config: &Config,
 ) -> anyhow::Result<String> {
     Ok(match plan(store, &config.agents, conversation, None).await? {
-        None => bail!("it does not say which conversation it is"),
+        None => bail!("the file does not identify its conversation"),
         Some(Plan::Nothing { session }) => format!("{session}: nothing new"),
         Some(Plan::ContinuedHere { session }) => format!("{session}: goes on here, nothing added"),
         Some(Plan::Add(new)) => {
@@ -166,10 +166,7 @@ async fn into_folder(
     })
 }
 
-async fn through_server(
-    server: &ServerFile,
-    conversation: &Conversation,
-) -> anyhow::Result<String> {
+async fn by_server(server: &ServerFile, conversation: &Conversation) -> anyhow::Result<String> {
     let Conversation { kind, text, side_files, is_final } = conversation;
     let query = [("format", kind.word()), ("final", if *is_final { "true" } else { "false" })];
     let side_files: Vec<Value> =
@@ -179,16 +176,16 @@ async fn through_server(
 }
 
 async fn import_named(
-    place: &Place,
+    access: &DataAccess,
     path: &Path,
     format: ImportFormat,
     args: &ImportArgs,
     config: &Config,
 ) -> anyhow::Result<String> {
     let (text, agent) = (read_text(path)?, args.agent.as_deref());
-    let store = match place {
-        Place::Folder(store) => store,
-        Place::Server(server) => {
+    let store = match access {
+        DataAccess::Folder(store) => store,
+        DataAccess::Server(server) => {
             let agent = agent.map(|it| ("agent", it));
             let query: Vec<_> = [("format", format.word())].into_iter().chain(agent).collect();
             return post(server, &query, text).await;
@@ -200,7 +197,7 @@ async fn import_named(
         Some(Kind::Document(format)) => {
             from_document(store, &config.agents, format, &text, overrides).await?
         }
-        Some(Kind::Program(_)) | None => bail!("it is no {}", format.word()),
+        Some(Kind::Program(_)) | None => bail!("the file is not in the format {}", format.word()),
     };
     let Whole { session, records, turns, is_named_by_content } = whole;
     match store.import(&session, records).await {
@@ -244,6 +241,6 @@ fn count(turns: usize) -> String {
 }
 
 #[expect(clippy::print_stdout, reason = "the answer to the command")]
-fn say(line: &str) {
+fn print_line(line: &str) {
     println!("{line}");
 }

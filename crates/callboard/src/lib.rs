@@ -1,7 +1,6 @@
 //! The program `callboard`: the command line, the configuration, and the commands.
 //!
-//! `serve` puts the parts of a server together; the other commands use a running server, or the data folder
-//! if none holds it.
+//! `serve` runs a server. Other commands use a running server, or the data folder if no server holds it.
 
 mod backup;
 mod cli;

@@ -1,4 +1,4 @@
-//! The log of the server: one line on standard error for each event. There are no spans.
+//! The log of the server: one line on standard error for each event, without spans.
 
 use std::fmt::{self, Write as _};
 use std::io::{IsTerminal, Write};
@@ -8,25 +8,25 @@ use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Metadata, Subscriber, span};
 
-/// Target that logs the messages of MCP servers at every level.
-const SECRETIVE: &str = "rmcp";
+/// Target that is not logged, because it contains the messages of MCP servers at every level.
+const IGNORED_TARGET: &str = "rmcp";
 const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
 
 /// Logs events of this level and more important ones. The filter needs no pattern language.
 pub(crate) fn start(level: LevelFilter) {
-    // Nothing can be done about a log that cannot be written.
+    // An error of the log itself cannot be reported.
     let write = |line: &str| drop(std::io::stderr().lock().write_all(line.as_bytes()));
-    // Files and journals show no colours.
+    // Colours are for terminals only.
     let logger = Logger { level, colours: std::io::stderr().is_terminal(), write };
-    // An error means that the log was started before.
+    // Fails only if logging is started already.
     let _ = tracing::subscriber::set_global_default(logger);
 }
 
 struct Logger<W> {
     level: LevelFilter,
     colours: bool,
-    /// Takes lines with their end.
+    /// Writes a line, which includes its line break.
     write: W,
 }
 
@@ -34,7 +34,7 @@ impl<W: Fn(&str) + 'static> Subscriber for Logger<W> {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.is_event()
             && *metadata.level() <= self.level
-            && !metadata.target().starts_with(SECRETIVE)
+            && !metadata.target().starts_with(IGNORED_TARGET)
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -86,7 +86,7 @@ fn line(time: &str, level: Level, fields: &Fields, colours: bool) -> String {
     };
     let (dim, colour, plain) = if colours { (DIM, colour, PLAIN) } else { ("", "", "") };
     let mut line = format!("{dim}{time}{plain} {colour}{level:>5}{plain} ");
-    // Values come from outside: they must not forge a line or control the terminal.
+    // Escape control characters: untrusted values must not forge lines or control the terminal.
     for it in fields.message.chars().chain(fields.others.chars()) {
         if it.is_control() { line.extend(it.escape_default()) } else { line.push(it) }
     }
@@ -96,7 +96,7 @@ fn line(time: &str, level: Level, fields: &Fields, colours: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    //! The text of lines, and the events that get one.
+    //! Text of lines, and filtering of events.
 
     use std::sync::{Arc, Mutex};
 

@@ -23,45 +23,46 @@ use transcript::{CallId, ClientId, Event, MessageId, Record, ResponseId, RunStat
 
 use crate::cli::SendArgs;
 use crate::config::{Config, Environment};
-use crate::serve::{Place, Server, ServerFile};
-use client::{Client, Heard, Wanted};
+use crate::serve::{DataAccess, Server, ServerFile};
+use client::{Client, ServerEvent, SessionChoice};
 use consent::{Decided, Decider, Question};
 use keyboard::Keyboard;
 use runtime::clock;
 use screen::{Ink, Piece, Screen};
 
-/// Exit code of a program that was ended by Ctrl-C.
+/// Exit code after Ctrl-C.
 const STOPPED: u8 = 130;
-const NOBODY: &str = "Nobody is there who could allow it. Do without calls that need it.";
+const NO_APPROVER: &str =
+    "Nobody can approve calls now. Continue without calls that need an approval.";
 
 pub(crate) async fn run(
     args: SendArgs,
     config: Config,
-    around: &Environment,
+    environment: &Environment,
 ) -> anyhow::Result<ExitCode> {
     let text = message_text(&args.text)?;
     let signals = Signals::listen()?;
-    let (server, own) = match Place::find(&config, "callboard send")? {
-        Place::Server(server) => (server, None),
-        Place::Folder(store) => {
+    let (server, own) = match DataAccess::open(&config, "callboard send")? {
+        DataAccess::Server(server) => (server, None),
+        DataAccess::Folder(store) => {
             let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let own = Server::start(store, Config { listen, ..config }).await?;
             let address = format!("http://{}", own.address);
             (ServerFile { address, token: own.token.clone() }, Some(own))
         }
     };
-    let workspace = args.workspace.as_ref().map(|it| around.working_dir.join(it));
+    let workspace = args.workspace.as_ref().map(|it| environment.working_dir.join(it));
     let workspace = workspace.as_ref().map(|it| it.display().to_string());
-    let wanted = Wanted {
+    let choice = SessionChoice {
         agent: &args.agent,
         session: args.session.as_deref(),
         workspace: workspace.as_deref(),
     };
-    let colours = io::stderr().is_terminal() && (around.variable)("NO_COLOR").is_none();
-    let ended = match Client::open(server, wanted).await {
+    let colours = io::stderr().is_terminal() && (environment.variable)("NO_COLOR").is_none();
+    let ended = match Client::open(server, choice).await {
         Ok(client) => {
             let decider = decider(&args, own.is_some());
-            Turn::new(client, args.json, decider, colours).take(&text, signals).await
+            Turn::new(client, args.json, decider, colours).run(&text, signals).await
         }
         Err(error) => Err(error),
     };
@@ -97,7 +98,7 @@ fn decider(args: &SendArgs, is_own: bool) -> Decider {
     }
 }
 
-/// Handlers of Ctrl-C and SIGTERM.
+/// Listeners for Ctrl-C and SIGTERM.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -118,7 +119,7 @@ impl Signals {
     }
 }
 
-/// The message, and the run that answers it.
+/// State of the command: the message, and the run that answers it.
 struct Turn {
     client: Client,
     client_id: ClientId,
@@ -161,12 +162,12 @@ impl Turn {
         }
     }
 
-    async fn take(mut self, text: &str, mut signals: Signals) -> anyhow::Result<RunStatus> {
+    async fn run(mut self, text: &str, mut signals: Signals) -> anyhow::Result<RunStatus> {
         let message = json!({ "text": text, "clientId": self.client_id });
-        self.client.say("send_message", message).await?;
+        self.client.send_command("send_message", message).await?;
         let status = loop {
             let ended = tokio::select! {
-                heard = self.client.next() => self.hear(heard?).await?,
+                event = self.client.next() => self.handle_event(event?).await?,
                 line = next_line(&mut self.keyboard), if !self.questions.is_empty() => {
                     self.answer(line).await?;
                     None
@@ -182,10 +183,10 @@ impl Turn {
         Ok(status)
     }
 
-    async fn hear(&mut self, heard: Heard) -> anyhow::Result<Option<RunStatus>> {
-        match heard {
-            Heard::Record(record, text) => {
-                self.find_place(&record).await?;
+    async fn handle_event(&mut self, event: ServerEvent) -> anyhow::Result<Option<RunStatus>> {
+        match event {
+            ServerEvent::Record(record, text) => {
+                self.track_message(&record).await?;
                 if self.json && self.stage != Stage::Sent {
                     let mut out = io::stdout().lock();
                     writeln!(out, "{text}").and_then(|()| out.flush()).context("printing")?;
@@ -196,36 +197,36 @@ impl Turn {
                 }
                 Ok(self.screen.status())
             }
-            Heard::Refused { message, .. } if self.stage == Stage::Sent => bail!("{message}"),
-            // The record names the person who decided first.
-            Heard::Refused { code, .. } if code == "already_decided" => Ok(None),
-            Heard::Refused { message, .. } => {
+            ServerEvent::Refused { message, .. } if self.stage == Stage::Sent => bail!("{message}"),
+            // The record of the decision, which follows, names the person who decided first.
+            ServerEvent::Refused { code, .. } if code == "already_decided" => Ok(None),
+            ServerEvent::Refused { message, .. } => {
                 self.note(Ink::Red, &message)?;
                 Ok(None)
             }
         }
     }
 
-    /// Follows the message through the queue into the log and to the run that answers it.
-    async fn find_place(&mut self, record: &Record) -> anyhow::Result<()> {
+    /// Updates the stage of the message: through the queue to the run that answers it.
+    async fn track_message(&mut self, record: &Record) -> anyhow::Result<()> {
         match &record.event {
             Event::MessageQueued { client_id, message_id, .. }
                 if client_id.as_ref() == Some(&self.client_id) =>
             {
                 self.stage = Stage::Queued(message_id.clone());
-                self.note(Ink::Dim, "waiting for what is running in this session")?;
+                self.note(Ink::Dim, "queued: waiting for the active run")?;
             }
             Event::QueueHeld { .. } if matches!(self.stage, Stage::Queued(_)) => {
-                let place = self.client.address();
+                let url = self.client.address();
                 let words = format!(
-                    "the run was stopped; the message is held until it is sent, at {place} for one"
+                    "the run was stopped; the message is held until the queue is released, for example at {url}"
                 );
                 self.note(Ink::Yellow, &words)?;
             }
             Event::MessageDropped { message_id, .. }
                 if self.stage == Stage::Queued(message_id.clone()) =>
             {
-                bail!("the message was taken back before its turn came");
+                bail!("the message was removed from the queue");
             }
             Event::UserMessage { client_id, .. } if client_id.as_ref() == Some(&self.client_id) => {
                 self.stage = Stage::Taken;
@@ -235,7 +236,7 @@ impl Turn {
                 self.screen = Screen::new(&run, self.colours).holding(!io::stdout().is_terminal());
                 self.stage = Stage::Running(run);
                 if self.is_stopping {
-                    self.client.say("cancel_output", json!({})).await?;
+                    self.client.send_command("cancel_output", json!({})).await?;
                 }
             }
             _ => (),
@@ -245,7 +246,7 @@ impl Turn {
 
     async fn show(&mut self, record: &Record) -> anyhow::Result<()> {
         let pieces = self.screen.show(record);
-        let was_disturbed = !self.json && !pieces.is_empty() && !self.questions.is_empty();
+        let is_interrupted = !self.json && !pieces.is_empty() && !self.questions.is_empty();
         if !self.json {
             print(&pieces)?;
         }
@@ -255,7 +256,7 @@ impl Turn {
                 self.decide_about(call_id, question).await?;
             }
             Event::ToolApprovalResolved { call_id, by, .. } => self.drop_question(call_id, by)?,
-            _ if was_disturbed => self.ask()?,
+            _ if is_interrupted => self.ask()?,
             _ => (),
         }
         Ok(())
@@ -269,21 +270,24 @@ impl Turn {
                 return if self.questions.len() == 1 { self.ask_next() } else { Ok(()) };
             }
             Decider::Elsewhere => {
-                let place = self.client.address();
-                let words = format!("{call}: waits for a decision, at {place} for one");
+                let url = self.client.address();
+                let words = format!("{call}: waits for a decision, for example at {url}");
                 return self.note(Ink::Yellow, &words);
             }
             Decider::Yes => Decided::Allowed(Scope::Once),
             Decider::No => {
-                self.note(Ink::Yellow, &format!("{call}: denied, as --deny says"))?;
+                self.note(Ink::Yellow, &format!("{call}: denied, because of --deny"))?;
                 Decided::Denied { reason: None }
             }
             Decider::Nobody => {
-                self.note(Ink::Yellow, &format!("{call}: nobody to ask (--yes would allow it)"))?;
-                Decided::Denied { reason: Some(NOBODY.to_owned()) }
+                self.note(
+                    Ink::Yellow,
+                    &format!("{call}: denied, because nobody can decide (--yes would allow it)"),
+                )?;
+                Decided::Denied { reason: Some(NO_APPROVER.to_owned()) }
             }
         };
-        self.client.say("approve_tool", decided.into_frame(call_id)).await
+        self.client.send_command("approve_tool", decided.into_frame(call_id)).await
     }
 
     /// Shows the next call that needs a decision, and asks for it.
@@ -291,7 +295,7 @@ impl Turn {
         let Some(question) = self.questions.front() else { return Ok(()) };
         print(&self.screen.propose(&question.call_id))?;
         if let Some(keyboard) = &mut self.keyboard {
-            keyboard.forget();
+            keyboard.discard_typed();
         }
         self.ask()
     }
@@ -310,13 +314,13 @@ impl Turn {
             Some(decided) => {
                 let frame = decided.into_frame(&question.call_id);
                 self.questions.pop_front();
-                self.client.say("approve_tool", frame).await?;
+                self.client.send_command("approve_tool", frame).await?;
                 self.ask_next()
             }
         }
     }
 
-    /// Withdraws a question because it was decided elsewhere or the run was stopped.
+    /// Removes a question that was decided elsewhere or whose run was stopped.
     fn drop_question(&mut self, call_id: &CallId, by: &str) -> anyhow::Result<()> {
         let is_asked = self.questions.front().is_some_and(|it| it.call_id == *call_id);
         self.questions.retain(|it| it.call_id != *call_id);
@@ -328,7 +332,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Stops the run; at the second call, leaves without waiting.
+    /// Stops the run. The second call exits without waiting.
     async fn stop(&mut self) -> anyhow::Result<Option<RunStatus>> {
         if std::mem::replace(&mut self.is_stopping, true) {
             return Ok(Some(RunStatus::Cancelled));
@@ -336,19 +340,19 @@ impl Turn {
         match &self.stage {
             Stage::Queued(message_id) => {
                 let message_id = message_id.clone();
-                self.client.say("drop_queued", json!({ "messageId": message_id })).await?;
+                self.client.send_command("drop_queued", json!({ "messageId": message_id })).await?;
                 return Ok(Some(RunStatus::Cancelled));
             }
-            Stage::Running(_) => self.client.say("cancel_output", json!({})).await?,
+            Stage::Running(_) => self.client.send_command("cancel_output", json!({})).await?,
             Stage::Sent | Stage::Taken => (),
         }
-        self.note(Ink::Yellow, "stopping; once more to leave at once")?;
+        self.note(Ink::Yellow, "stopping; interrupt again to exit immediately")?;
         Ok(None)
     }
 
-    /// Prints a note, unless the output is JSON and the user has nothing to do.
+    /// Prints a note. With `--json`, only warnings and errors are printed.
     fn note(&mut self, ink: Ink, words: &str) -> anyhow::Result<()> {
-        let pieces = self.screen.say(ink, words);
+        let pieces = self.screen.message(ink, words);
         if self.json && !matches!(ink, Ink::Yellow | Ink::Red) {
             return Ok(());
         }
@@ -369,8 +373,8 @@ fn print(pieces: &[Piece]) -> anyhow::Result<()> {
     };
     for piece in pieces {
         match piece {
-            Piece::Said(text) => write(&mut io::stdout().lock(), text)?,
-            Piece::Aside(text) => write(&mut io::stderr().lock(), text)?,
+            Piece::Stdout(text) => write(&mut io::stdout().lock(), text)?,
+            Piece::Stderr(text) => write(&mut io::stderr().lock(), text)?,
         }
     }
     Ok(())

@@ -39,7 +39,7 @@ const UPKEEP: Duration = Duration::from_secs(3600);
 /// A day in milliseconds.
 const DAY: i64 = 24 * 60 * 60 * 1000;
 /// Interval of checks of the data folder while nothing is written.
-const FILES_CHECKED: Duration = Duration::from_secs(1);
+const FILES_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Time that syntax grammars stay loaded without use.
 const GRAMMARS_KEPT: Duration = Duration::from_secs(300);
 
@@ -50,17 +50,18 @@ pub(crate) struct ServerFile {
     pub(crate) token: String,
 }
 
-/// Access to the sessions for a command.
-pub(crate) enum Place {
+/// Access of a command to the sessions.
+pub(crate) enum DataAccess {
     /// The data folder itself, locked by this command.
     Folder(Store),
     /// The server that holds the folder.
     Server(ServerFile),
 }
 
-impl Place {
-    /// Locks the data folder, or else finds its server. `holder` describes this command to others.
-    pub(crate) fn find(config: &Config, holder: &str) -> anyhow::Result<Self> {
+impl DataAccess {
+    /// Locks the data folder, or finds the server that holds it. `holder` is the name of this command, which
+    /// is shown to other processes that find the folder in use.
+    pub(crate) fn open(config: &Config, holder: &str) -> anyhow::Result<Self> {
         match open_store(config, holder) {
             Ok(store) => Ok(Self::Folder(store)),
             Err(OpenError::Held { by, .. }) if by.address.is_some() => {
@@ -85,9 +86,9 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     let stop_signal = stop_signal()?;
     let raw_days = config.raw_days;
     let server = Server::start(store, config).await?;
-    // A damaged table must not keep the server from serving the rest.
+    // A damaged table must not prevent the server from serving the others.
     let recovered = server.sessions.recover().await.unwrap_or_else(|error| {
-        tracing::error!(%error, "interrupted sessions could not be found");
+        tracing::error!(%error, "cannot find interrupted sessions");
         0
     });
     if recovered > 0 {
@@ -118,7 +119,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts serving. Interrupted sessions are left alone until [`Sessions::recover`] is called.
+    /// Starts a server. Interrupted sessions are recovered only when [`Sessions::recover`] is called.
     pub(crate) async fn start(store: Store, config: Config) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(config.listen).await.with_context(|| {
             format!("{} cannot be listened on; choose another with --listen", config.listen)
@@ -214,10 +215,10 @@ fn open_store(config: &Config, holder: &str) -> Result<Store, OpenError> {
 async fn upkeep(store: Store, raw_days: u32) {
     let mut hours = tokio::time::interval(UPKEEP);
     let mut minutes = tokio::time::interval(GRAMMARS_KEPT);
-    let mut seconds = tokio::time::interval(FILES_CHECKED);
+    let mut seconds = tokio::time::interval(FILES_CHECK_INTERVAL);
     loop {
         tokio::select! {
-            // Logs what it finds; writers check for themselves.
+            // The check logs its findings, and writers check on their own.
             _ = seconds.tick() => drop(store.check_files()),
             _ = minutes.tick() => render::code::unload_unused(),
             _ = hours.tick() => sweep(&store, raw_days).await,
@@ -228,19 +229,19 @@ async fn upkeep(store: Store, raw_days: u32) {
 async fn sweep(store: &Store, raw_days: u32) {
     store.fill_reserve().await;
     if let Err(error) = store.remove_sign_ins_before(oldest_sign_in(clock::now())).await {
-        tracing::warn!(%error, "expired sign-ins could not be removed");
+        tracing::warn!(%error, "cannot remove expired sign-ins");
     }
     if let Err(error) = store.sweep_blobs(clock::now()).await {
-        tracing::warn!(%error, "unreferenced uploads could not be removed");
+        tracing::warn!(%error, "cannot remove unreferenced uploads");
     }
     let before = Millis(clock::now().0 - i64::from(raw_days) * DAY);
     while !store.sweep_raw(before).await.unwrap_or_else(|error| {
-        tracing::warn!(%error, "old raw lines could not be removed");
+        tracing::warn!(%error, "cannot remove old raw lines");
         true
     }) {}
 }
 
-/// Writes the files that programs are started with, in the version that belongs to this build.
+/// Writes the files that Callboard ships for programs, in the version of this build.
 fn write_shipped_files(folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     for (name, text) in SHIPPED {
@@ -250,7 +251,7 @@ fn write_shipped_files(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns a future that completes at Ctrl-C or SIGTERM. Handles both signals from now on.
+/// Installs handlers of Ctrl-C and SIGTERM, and returns a future that completes at the first signal.
 fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
@@ -262,8 +263,7 @@ fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Returns the configured token, or else the previous one, so that open pages stay signed in, or
-/// else a new one.
+/// Returns the configured token, or the previous one, so that open pages stay signed in, or a new one.
 fn choose_token(config: &Config, address: SocketAddr) -> anyhow::Result<String> {
     let path = server_file(&config.data);
     let kept = || read_server_file(&config.data).map(|it| it.token);
@@ -294,16 +294,16 @@ fn server_file(data: &Path) -> std::path::PathBuf {
     data.join("server.json")
 }
 
-/// Raises the limit on open files, because every connection is one and the default of shells is
-/// low. Agents inherit the limit, and some programs close every possible file descriptor at their
-/// start, which takes minutes with a very high limit.
+/// Raises the limit on open files, because every connection is an open file and the default limit of
+/// shells is low. The limit is not raised further, because programs inherit it, and some close every
+/// possible file descriptor at their start, which takes minutes with a very high limit.
 fn allow_many_connections() {
     let limit = getrlimit(Resource::Nofile);
     let enough = limit.maximum.map_or(OPEN_FILES, |it| it.min(OPEN_FILES));
     let current = Some(limit.current.map_or(OPEN_FILES, |it| it.max(enough)));
     let raised = Rlimit { current, maximum: limit.maximum };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, "the limit on open files could not be raised");
+        tracing::warn!(%error, "cannot raise the limit on open files");
     }
 }
 

@@ -23,8 +23,8 @@ const DEFAULT_PARALLEL_TOOLS: usize = 8;
 const DEFAULT_RETRIES: u32 = 4;
 const DEFAULT_TIMEOUT_SECONDS: u64 = 300;
 
-/// One table for all kinds, so that an error names its line. The keys of each kind are checked
-/// afterwards.
+/// An `[[agents]]` table. All kinds share one type, so that errors name their line; the keys of each
+/// kind are checked afterwards.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AgentSection {
@@ -94,14 +94,14 @@ const OF_PROGRAMS: [&str; 6] =
 pub(super) fn agents(
     file: &File,
     source: &Source,
-    around: &Environment,
+    environment: &Environment,
     data: &Path,
 ) -> anyhow::Result<Agents> {
     let (demo_wanted, pace) = file.demo.wanted_and_pace();
     let mut agents: Vec<Agent> = Vec::new();
     let mut ids = HashSet::new();
     for (idx, section) in file.agents.iter().enumerate() {
-        let agent = resolve(section, pace, file, around)
+        let agent = resolve(section, pace, file, environment)
             .and_then(|agent| {
                 let is_new = ids.insert(agent.id.clone());
                 ensure!(is_new, "two agents are called {:?}: give each its own id", agent.id);
@@ -112,7 +112,7 @@ pub(super) fn agents(
     }
     if demo_wanted && !ids.contains("demo") {
         let (id, kind) = ("demo".to_owned(), AgentKind::Demo { pace });
-        let workspace = around.working_dir.clone();
+        let workspace = environment.working_dir.clone();
         agents.push(Agent {
             id,
             purpose: None,
@@ -123,7 +123,8 @@ pub(super) fn agents(
     }
     if file.agents.is_empty() {
         let keys = key_variables(file);
-        agents.extend(ProgramKind::ALL.map(|kind| programs::unconfigured(kind, around, &keys)));
+        agents
+            .extend(ProgramKind::ALL.map(|kind| programs::unconfigured(kind, environment, &keys)));
     }
     Ok(Agents { agents, shipped: data.join("shipped") })
 }
@@ -132,13 +133,13 @@ fn resolve(
     section: &AgentSection,
     pace: Pace,
     file: &File,
-    around: &Environment,
+    environment: &Environment,
 ) -> anyhow::Result<Agent> {
     check_id(&section.id).context(Key::new("id"))?;
     let of_agent = || format!("agent {:?}", section.id);
-    let workspace = workspace(section, around).context(Key::new("workspace"));
+    let workspace = workspace(section, environment).context(Key::new("workspace"));
     let workspace = workspace.with_context(of_agent)?;
-    let kind = check_keys(section).and_then(|()| kind(section, pace, file, around));
+    let kind = check_keys(section).and_then(|()| kind(section, pace, file, environment));
     Ok(Agent {
         id: section.id.clone(),
         purpose: section.description.clone(),
@@ -153,15 +154,15 @@ fn check_id(id: &str) -> anyhow::Result<()> {
     let is_good = !id.is_empty() && id.len() <= 64 && id.bytes().all(is_name);
     ensure!(
         is_good,
-        "{id:?} is no name for an agent: use 1 to 64 letters, digits, '-', '_' or '.'"
+        "{id:?} is not a valid agent id: use 1 to 64 letters, digits, '-', '_' or '.'"
     );
     Ok(())
 }
 
-fn workspace(section: &AgentSection, around: &Environment) -> anyhow::Result<PathBuf> {
-    let folder = &around.working_dir;
+fn workspace(section: &AgentSection, environment: &Environment) -> anyhow::Result<PathBuf> {
+    let folder = &environment.working_dir;
     let workspace = section.workspace.as_ref().map_or(folder.clone(), |it| folder.join(it));
-    ensure!(workspace.is_dir(), "{} is no folder", workspace.display());
+    ensure!(workspace.is_dir(), "{} is not a folder", workspace.display());
     Ok(workspace)
 }
 
@@ -169,14 +170,16 @@ fn kind(
     section: &AgentSection,
     pace: Pace,
     file: &File,
-    around: &Environment,
+    environment: &Environment,
 ) -> anyhow::Result<AgentKind> {
     Ok(match (section.kind, section.kind.program()) {
         (_, Some(kind)) => {
             let keys = key_variables(file);
-            AgentKind::Program(Arc::new(programs::configured(kind, section, around, &keys)?))
+            AgentKind::Program(Arc::new(programs::configured(kind, section, environment, &keys)?))
         }
-        (KindWord::OpenAi, None) => AgentKind::OpenAi(Arc::new(open_ai(section, file, around)?)),
+        (KindWord::OpenAi, None) => {
+            AgentKind::OpenAi(Arc::new(open_ai(section, file, environment)?))
+        }
         (_, None) => AgentKind::Demo { pace },
     })
 }
@@ -202,7 +205,7 @@ impl KindWord {
     }
 }
 
-/// Refuses keys that belong to another kind of agent.
+/// Returns an error for keys that belong to another kind of agent.
 fn check_keys(section: &AgentSection) -> anyhow::Result<()> {
     let table = toml::Table::try_from(section)?;
     let is_of_programs = |key: &str| key != "model" && OF_PROGRAMS.contains(&key);
@@ -220,7 +223,8 @@ fn check_keys(section: &AgentSection) -> anyhow::Result<()> {
     };
     let keys = [&COMMON[..], own].concat();
     if let Some(key) = table.keys().find(|it| !keys.contains(&it.as_str())) {
-        let error = anyhow::anyhow!("a {name} agent has no such key; it takes {}", keys.join(", "));
+        let error =
+            anyhow::anyhow!("a {name} agent has no such key; its keys are {}", keys.join(", "));
         return Err(error.context(Key::new(key)));
     }
     Ok(())
@@ -229,15 +233,15 @@ fn check_keys(section: &AgentSection) -> anyhow::Result<()> {
 fn open_ai(
     section: &AgentSection,
     file: &File,
-    around: &Environment,
+    environment: &Environment,
 ) -> anyhow::Result<OpenAiAgent> {
     let base_url = base_url(section).context(Key::new("base_url"))?;
-    let model = section.model.clone().context("it is missing: the model's name there");
+    let model = section.model.clone().context("it is missing: give the name of the model");
     let model = model.context(Key::new("model"))?;
     let mut missing = Vec::new();
     let mut variable = |name: &str| {
-        // A key that was read from a file often ends with a line break.
-        let value = (around.variable)(name).map(|it| it.trim().to_owned());
+        // A key that was copied from a file often ends with a line break.
+        let value = (environment.variable)(name).map(|it| it.trim().to_owned());
         let value = value.filter(|it| !it.is_empty());
         if value.is_none() {
             missing.push(name.to_owned());
@@ -280,13 +284,12 @@ fn open_ai(
 }
 
 fn base_url(section: &AgentSection) -> anyhow::Result<String> {
-    let base_url = section
-        .base_url
-        .clone()
-        .context("it is missing: where the model is served, like \"http://127.0.0.1:8080/v1\"")?;
+    let base_url = section.base_url.clone().context(
+        "it is missing: give the URL of the model's API, like \"http://127.0.0.1:8080/v1\"",
+    )?;
     ensure!(
         base_url.starts_with("http://") || base_url.starts_with("https://"),
-        "{base_url:?} is no address: it begins with http:// or https://"
+        "{base_url:?} is not a valid URL: it must begin with http:// or https://"
     );
     ensure!(
         !base_url.split('?').next().unwrap_or_default().contains('@'),
@@ -295,7 +298,7 @@ fn base_url(section: &AgentSection) -> anyhow::Result<String> {
     Ok(base_url)
 }
 
-/// Returns the value of a key or its default, which must be at least one.
+/// Returns the value of a key, or the default. The value must be at least one.
 pub(super) fn at_least_one<T: PartialOrd + From<u8>>(
     key: &str,
     value: Option<T>,
@@ -322,14 +325,14 @@ fn headers(
         };
         let is_name = reqwest::header::HeaderName::try_from(name).is_ok();
         let is_value = reqwest::header::HeaderValue::try_from(&value).is_ok();
-        ensure!(is_name && is_value, "{name:?} is no header that can be sent");
+        ensure!(is_name && is_value, "{name:?} is not a valid header");
         headers.push((name.to_ascii_lowercase(), value));
     }
     Ok(headers)
 }
 
-/// Returns the chosen tools, or all if none are chosen. The names of MCP servers in patterns are
-/// checked; their tools are not known yet.
+/// Returns the choice of tools; all tools if the key is missing. In patterns, only the ids of MCP servers are
+/// checked, because their tools are not known yet.
 fn tools(section: &AgentSection, file: &File) -> anyhow::Result<ToolChoice> {
     let Some(wanted) = &section.tools else { return Ok(ToolChoice(None)) };
     let names = Tools::names();
@@ -339,7 +342,7 @@ fn tools(section: &AgentSection, file: &File) -> anyhow::Result<ToolChoice> {
         match mcp::server_of(name) {
             Some(server) if servers.contains(&server) => (),
             Some(server) => {
-                bail!("{name:?} is of no MCP server: {server:?} is not among [[mcp_servers]]")
+                bail!("{name:?} belongs to no MCP server: {server:?} is not among [[mcp_servers]]")
             }
             None if names.iter().any(|it| pattern.fits(it)) => (),
             None => bail!(

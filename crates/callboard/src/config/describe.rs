@@ -15,7 +15,7 @@ const MAX_SETTINGS: usize = 40;
 const DISPLAY_ONLY: [&[&str]; 1] = [&["demo", "pace"]];
 
 /// Returns one line for each setting of a file in this folder. Settings that run or permit
-/// something come last, next to the question. Empty if the file needs no agreement.
+/// something come last, so that they are next to the prompt. Empty if the file needs no agreement.
 pub(super) fn effects(text: &str, folder: &Path) -> Vec<String> {
     let Ok(table) = text.parse::<Table>() else {
         return vec!["stop the start: it is not valid TOML".to_owned()];
@@ -90,7 +90,7 @@ fn effect(path: &[String], value: &Value, folders: &[PathBuf]) -> String {
     }
 }
 
-/// Returns the text on one line, with invisible characters and unusual blanks written out.
+/// Returns the text on one line, with invisible characters and unusual blanks escaped.
 fn visible(text: &str) -> String {
     const FILLERS: [char; 4] = ['\u{115f}', '\u{1160}', '\u{3164}', '\u{ffa0}'];
     let is_plain = |it: char| {
@@ -114,8 +114,8 @@ fn words(value: &Value) -> Vec<String> {
     }
 }
 
-/// Returns a warning for words that name files of these folders: an agreement covers the
-/// configuration file alone, and such files can change later.
+/// Returns a warning if words name files in these folders, because an agreement covers only the
+/// configuration file, and such files can change later.
 ///
 /// A file is named by a relative path, or by the name of an existing one, as a word or within one
 /// (`--config=./file`, `sh -c "./file --option"`).
@@ -151,9 +151,9 @@ mod tests {
                     [[agents]]\nid = \"x\"\nkind = \"codex\"\ncommand = [\"./t\u{202e}.sh\", \"a\"]\n\
                     [approvals.rules]\n\"*\" = \"allow\"\n\
                     [[mcp_servers]]\nid = \"m\"\ncommand = [\"evil\"]\nenv = { A = \"b\" }\n";
-        let said = effects(text, Path::new("/nowhere"));
+        let lines = effects(text, Path::new("/nowhere"));
         assert_eq!(
-            said,
+            lines,
             [
                 "set agents.x.id = \"x\"",
                 "set agents.x.kind = \"codex\"",
@@ -190,8 +190,8 @@ mod tests {
             (r#"["sh", "inner.sh"]"#, "inner.sh"),
         ] {
             let text = format!("[[mcp_servers]]\ncwd = \"sub\"\ncommand = {command}\n");
-            let said = effects(&text, dir.path()).join("\n");
-            assert!(said.contains(&format!("{file} is a file in this folder")), "{said}");
+            let lines = effects(&text, dir.path()).join("\n");
+            assert!(lines.contains(&format!("{file} is a file in this folder")), "{lines}");
         }
         let text = "[[agents]]\ncommand = [\"npx\", \"-y\", \"https://a/b\", \"/usr/bin/x\"]\n";
         assert!(!effects(text, dir.path()).join("").contains("is a file"));
@@ -201,8 +201,8 @@ mod tests {
     fn many_settings_do_not_hide_what_runs() {
         let many: String = (0..100).map(|it| format!("k{it} = {it}\n")).collect();
         let text = format!("[[agents]]\ncommand = [\"evil\"]\n[other]\n{many}");
-        let said = effects(&text, Path::new("/nowhere"));
-        assert_eq!(said.len(), MAX_SETTINGS + 2);
-        assert_eq!(said[MAX_SETTINGS..], ["set 60 more values", "run evil (for 0)"]);
+        let lines = effects(&text, Path::new("/nowhere"));
+        assert_eq!(lines.len(), MAX_SETTINGS + 2);
+        assert_eq!(lines[MAX_SETTINGS..], ["set 60 more values", "run evil (for 0)"]);
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct McpSection {
     url: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
-    /// Headers whose values are in environment variables.
+    /// Headers whose values are read from environment variables, by the names of the variables.
     #[serde(default)]
     headers_env: BTreeMap<String, String>,
 }
@@ -51,12 +51,12 @@ impl McpSection {
 pub(super) fn servers(
     file: &File,
     source: &Source,
-    around: &Environment,
+    environment: &Environment,
 ) -> anyhow::Result<Vec<McpSettings>> {
     let mut ids = HashSet::new();
     let mut servers = Vec::new();
     for (idx, section) in file.mcp_servers.iter().enumerate() {
-        let server = resolve(section, file, around)
+        let server = resolve(section, file, environment)
             .and_then(|server| {
                 let id = &server.id;
                 ensure!(
@@ -71,17 +71,21 @@ pub(super) fn servers(
     Ok(servers)
 }
 
-fn resolve(section: &McpSection, file: &File, around: &Environment) -> anyhow::Result<McpSettings> {
+fn resolve(
+    section: &McpSection,
+    file: &File,
+    environment: &Environment,
+) -> anyhow::Result<McpSettings> {
     let id = &section.id;
     check_id(id).context(Key::new("id"))?;
     let of_server = || format!("MCP server {id:?}");
     let mut missing = Vec::new();
     let mut values = |it: &str| match it.strip_prefix("env:") {
-        Some(name) => variable(name, around, &mut missing),
+        Some(name) => variable(name, environment, &mut missing),
         None => it.to_owned(),
     };
     let transport = match (&section.command, &section.url) {
-        (Some(command), None) => program(section, command, around, &mut values),
+        (Some(command), None) => program(section, command, environment, &mut values),
         (None, Some(url)) => service(section, url, &mut values),
         _ => bail!(
             "MCP server {id:?} needs either `command`, to be started, or `url`, where it is served"
@@ -96,14 +100,14 @@ fn resolve(section: &McpSection, file: &File, around: &Environment) -> anyhow::R
 fn check_id(id: &str) -> anyhow::Result<()> {
     ensure!(
         is_server_id(id),
-        "{id:?} is no name for a server: use 1 to 32 letters, digits, '-' or '_', without \"__\" \
+        "{id:?} is not a valid server id: use 1 to 32 letters, digits, '-' or '_', without \"__\" \
          and with no '_' at the end"
     );
     Ok(())
 }
 
-fn variable(name: &str, around: &Environment, missing: &mut Vec<String>) -> String {
-    let value = (around.variable)(name).map(|it| it.trim().to_owned());
+fn variable(name: &str, environment: &Environment, missing: &mut Vec<String>) -> String {
+    let value = (environment.variable)(name).map(|it| it.trim().to_owned());
     value.filter(|it| !it.is_empty()).unwrap_or_else(|| {
         missing.push(name.to_owned());
         String::new()
@@ -113,25 +117,27 @@ fn variable(name: &str, around: &Environment, missing: &mut Vec<String>) -> Stri
 fn program(
     section: &McpSection,
     command: &[String],
-    around: &Environment,
+    environment: &Environment,
     values: &mut impl FnMut(&str) -> String,
 ) -> anyhow::Result<ServerTransport> {
     if command.is_empty() {
-        let error = anyhow::anyhow!("it is empty: the program, and what it is started with");
+        let error = anyhow::anyhow!("it is empty: give the program and its arguments");
         return Err(error.context(Key::new("command")));
     }
     ensure!(
         section.headers.is_empty() && section.headers_env.is_empty(),
-        "`headers` go with `url`; a program gets `env`"
+        "`headers` requires `url`; for a program, use `env`"
     );
-    let folder = around.working_dir.join(section.cwd.clone().unwrap_or_default());
+    let folder = environment.working_dir.join(section.cwd.clone().unwrap_or_default());
     if !folder.is_dir() {
-        return Err(anyhow::anyhow!("{} is no folder", folder.display()).context(Key::new("cwd")));
+        return Err(
+            anyhow::anyhow!("{} is not a folder", folder.display()).context(Key::new("cwd"))
+        );
     }
     let is_inherited = |name: &str| {
         INHERITED.contains(&name) || INHERITED_FAMILIES.iter().any(|it| name.starts_with(it))
     };
-    let ours = around.child_variables().into_iter();
+    let ours = environment.child_variables().into_iter();
     let ours = ours.filter(|(name, _)| name.to_str().is_some_and(is_inherited));
     let own = section.env.iter().map(|(name, it)| (OsString::from(name), values(it).into()));
     let environment: Vec<(OsString, OsString)> = ours.chain(own).collect();
@@ -146,7 +152,7 @@ fn service(
 ) -> anyhow::Result<ServerTransport> {
     ensure!(
         section.args.is_empty() && section.env.is_empty() && section.cwd.is_none(),
-        "`args`, `env` and `cwd` go with `command`"
+        "`args`, `env` and `cwd` require `command`"
     );
     check_url(url).context(Key::new("url"))?;
     let written = section.headers.iter().map(|(name, it)| (name, it.clone()));
@@ -156,17 +162,17 @@ fn service(
         let value = values(&value);
         let is_name = reqwest::header::HeaderName::try_from(name).is_ok();
         let is_value = reqwest::header::HeaderValue::try_from(&value).is_ok();
-        ensure!(is_name && is_value, "{name:?} is no header that can be sent");
+        ensure!(is_name && is_value, "{name:?} is not a valid header");
         headers.push((name.to_ascii_lowercase(), value));
     }
     Ok(ServerTransport::Url { url: url.to_owned(), headers })
 }
 
 fn check_url(url: &str) -> anyhow::Result<()> {
-    let parsed = url::Url::parse(url).with_context(|| format!("{url:?} is no address"))?;
+    let parsed = url::Url::parse(url).with_context(|| format!("{url:?} is not a valid URL"))?;
     ensure!(
         matches!(parsed.scheme(), "http" | "https"),
-        "{url:?} is no address of a server: it begins with http:// or https://"
+        "{url:?} is not a valid URL: it must begin with http:// or https://"
     );
     ensure!(
         parsed.username().is_empty() && parsed.password().is_none(),

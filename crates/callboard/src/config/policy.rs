@@ -26,14 +26,14 @@ const DEFAULT_TOOL_SECONDS: u64 = 120;
 const DEFAULT_PER_MINUTE: u32 = 30;
 const DEFAULT_RETRIES: u32 = 2;
 
-/// Rules by tool name, and the timeout of approvals.
+/// The `[approvals]` table: rules by tool name, and the timeout of approvals.
 #[derive(Debug, Default)]
 pub(super) struct ApprovalsSection {
     timeout_seconds: Option<u64>,
     rules: BTreeMap<String, RuleSection>,
 }
 
-/// `shell = "ask"`, or a table of patterns.
+/// Rule for a tool: a word such as `"ask"`, or a table of patterns.
 #[derive(Debug)]
 enum RuleSection {
     Word(Word),
@@ -148,7 +148,7 @@ impl ToolsSection {
 pub(super) fn approvals(
     section: &ApprovalsSection,
     private: PrivateFiles,
-    around: &Environment,
+    environment: &Environment,
 ) -> anyhow::Result<Policy> {
     let mut rules = BTreeMap::new();
     for (tool, rule) in &section.rules {
@@ -157,18 +157,19 @@ pub(super) fn approvals(
     }
     let seconds = section.timeout_seconds.map(|it| at_least_one("timeout_seconds", Some(it), it));
     let timeout_ms = seconds.transpose()?.map(|it| it.saturating_mul(1000));
-    let search_path = search_path(around).unwrap_or_default();
+    let search_path = search_path(environment).unwrap_or_default();
     Ok(Policy { rules, timeout_ms, private, search_path })
 }
 
-/// Checks that a rule names a known tool. The tools of MCP servers are not known yet.
+/// Checks that a rule names a known tool. Tools of MCP servers are not checked, because they are not known
+/// yet.
 fn check_name(tool: &str) -> anyhow::Result<()> {
     let names = Tools::names();
     let pattern = Pattern::new(tool);
     let is_known = names.iter().any(|it| pattern.fits(it)) || is_tool_of_program(tool);
     ensure!(
         tool.contains("__") || is_known,
-        "there is no such tool; there are {}",
+        "there is no such tool; the tools are {}",
         names.join(", ")
     );
     Ok(())
@@ -199,14 +200,14 @@ impl Word {
     }
 }
 
-pub(super) fn tools(file: &File, around: &Environment) -> anyhow::Result<ToolSettings> {
+pub(super) fn tools(file: &File, environment: &Environment) -> anyhow::Result<ToolSettings> {
     let section = &file.tools;
     let seconds = at_least_one("timeout_seconds", Some(section.seconds()), DEFAULT_TOOL_SECONDS)?;
     let keys = key_variables(file);
     let is_open = |name: &str, value: &OsStr| {
         !is_secret(name) && !keys.contains(&name) && !has_password(value)
     };
-    let variables = around.child_variables().into_iter();
+    let variables = environment.child_variables().into_iter();
     let open = variables.filter(|(name, it)| name.to_str().is_some_and(|name| is_open(name, it)));
     Ok(ToolSettings {
         time_limit: Duration::from_secs(seconds),
@@ -236,11 +237,11 @@ pub(super) fn key_variables(file: &File) -> Vec<&str> {
 }
 
 /// Returns `PATH` for the commands that agents run.
-fn search_path(around: &Environment) -> Option<OsString> {
-    around.child_variables().into_iter().find(|(name, _)| name == PATH).map(|(_, path)| path)
+fn search_path(environment: &Environment) -> Option<OsString> {
+    environment.child_variables().into_iter().find(|(name, _)| name == PATH).map(|(_, path)| path)
 }
 
-/// Returns whether a variable of this name holds a secret, which commands of agents do not get.
+/// Returns whether a variable of this name is considered a secret, which commands of agents do not get.
 pub(super) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let words = ["KEY", "TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "COOKIE"];

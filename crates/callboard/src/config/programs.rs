@@ -15,8 +15,8 @@ use runtime::agents::{Agent, AgentKind, MessagePolicy, ProgramAgent, ProgramSett
 
 const DEFAULT_IDLE_MINUTES: u64 = 10;
 
-/// Environment variables that a program inherits, by name and by prefix. All others have to be in
-/// its `env`, so that commands of the program do not get keys that are meant for others.
+/// Names of environment variables that a program inherits. Other variables have to be in its `env`, so that
+/// commands of the program do not get keys that are meant for other programs.
 const INHERITED: [&str; 14] = [
     "PATH",
     "HOME",
@@ -40,7 +40,7 @@ const PROXIES: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"
 pub(super) fn configured(
     kind: ProgramKind,
     section: &AgentSection,
-    around: &Environment,
+    environment: &Environment,
     keys: &[&str],
 ) -> anyhow::Result<ProgramAgent> {
     let word = kind.word();
@@ -48,23 +48,23 @@ pub(super) fn configured(
     let first = command.first_mut().filter(|it| !it.is_empty());
     let first = first.with_context(|| format!("it is empty: write it like [{word:?}]"));
     let first = first.context(Key::new("command"))?;
-    // A relative path starts at the server's working folder, whatever the workspace is.
+    // A relative path is resolved against the server's working folder, not against the workspace.
     if first.contains('/') {
-        *first = around.working_dir.join(&first).display().to_string();
+        *first = environment.working_dir.join(&first).display().to_string();
     }
     check_permission_mode(kind, section).context(Key::new("permission_mode"))?;
     let settings = ProgramSettings {
         command,
         args: section.args.clone().unwrap_or_default(),
-        env: env(section, around).context(Key::new("env"))?,
+        env: env(section, environment).context(Key::new("env"))?,
         model: section.model.clone(),
         permission_mode: section.permission_mode.clone(),
     };
-    Ok(made(kind, settings, section.idle_minutes, inherited(kind, around, keys)))
+    Ok(made(kind, settings, section.idle_minutes, inherited(kind, environment, keys)))
 }
 
-/// Returns the permission modes of Callboard and of the program. A program would end at its start
-/// with any other.
+/// Returns the permission modes of Callboard and of the program. With any other mode, the program would
+/// exit at its start.
 fn permission_modes(kind: ProgramKind) -> &'static [&'static str] {
     match kind {
         ProgramKind::Claude => &[
@@ -100,14 +100,14 @@ fn check_permission_mode(kind: ProgramKind, section: &AgentSection) -> anyhow::R
     Ok(())
 }
 
-/// Returns the agent as if the file contained its name and no other keys.
-pub(super) fn unconfigured(kind: ProgramKind, around: &Environment, keys: &[&str]) -> Agent {
+/// Returns a program agent with default settings, for a file without agents.
+pub(super) fn unconfigured(kind: ProgramKind, environment: &Environment, keys: &[&str]) -> Agent {
     let id = kind.word().to_owned();
     let settings = ProgramSettings { command: vec![id.clone()], ..ProgramSettings::default() };
-    let mut agent = made(kind, settings, None, inherited(kind, around, keys));
+    let mut agent = made(kind, settings, None, inherited(kind, environment, keys));
     agent.is_optional = true;
     let kind = AgentKind::Program(Arc::new(agent));
-    let (workspace, may_message) = (around.working_dir.clone(), MessagePolicy::default());
+    let (workspace, may_message) = (environment.working_dir.clone(), MessagePolicy::default());
     Agent { id, purpose: None, kind, workspace, may_message }
 }
 
@@ -126,17 +126,17 @@ fn made(
 
 /// Returns the variables of `env`. A value `env:NAME` refers to a variable, so that the file needs
 /// no secrets.
-fn env(section: &AgentSection, around: &Environment) -> anyhow::Result<Vec<(String, String)>> {
+fn env(section: &AgentSection, environment: &Environment) -> anyhow::Result<Vec<(String, String)>> {
     let mut env = Vec::new();
     for (name, value) in section.env.iter().flatten() {
         let value = match value.strip_prefix("env:") {
-            Some(other) => (around.variable)(other)
-                .with_context(|| format!("{name} is to be what {other} is, which is not set"))?,
+            Some(other) => (environment.variable)(other)
+                .with_context(|| format!("{name} refers to {other}, which is not set"))?,
             None => value.clone(),
         };
         ensure!(
             !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0'),
-            "{name:?} is no variable that can be set"
+            "{name:?} is not a valid environment variable"
         );
         env.push((name.clone(), value));
     }
@@ -146,9 +146,13 @@ fn env(section: &AgentSection, around: &Environment) -> anyhow::Result<Vec<(Stri
 /// Returns the variables that a program inherits. `keys` are the variables that the configuration
 /// names as keys of models and MCP servers.
 ///
-/// A program gets the variables of its own family, including its keys, and those other variables
-/// that hold no secret.
-fn inherited(kind: ProgramKind, around: &Environment, keys: &[&str]) -> Vec<(OsString, OsString)> {
+/// A program gets the variables of its own family, including its keys, and other variables that hold
+/// no secret.
+fn inherited(
+    kind: ProgramKind,
+    environment: &Environment,
+    keys: &[&str],
+) -> Vec<(OsString, OsString)> {
     let Family { prefixes, keys: own_keys } = family(kind);
     let has_prefix = |name: &str, list: &[&str]| list.iter().any(|it| name.starts_with(it));
     let is_inherited = |name: &str, value: &OsStr| match () {
@@ -159,7 +163,7 @@ fn inherited(kind: ProgramKind, around: &Environment, keys: &[&str]) -> Vec<(OsS
         () if INHERITED.contains(&name) => true,
         () => has_prefix(name, &INHERITED_PREFIXES) && !is_secret(name) && !has_password(value),
     };
-    let mut variables = around.child_variables();
+    let mut variables = environment.child_variables();
     variables.retain(|(name, it)| name.to_str().is_some_and(|name| is_inherited(name, it)));
     variables
 }
@@ -167,7 +171,7 @@ fn inherited(kind: ProgramKind, around: &Environment, keys: &[&str]) -> Vec<(OsS
 /// Environment variables that belong to a program.
 struct Family {
     prefixes: &'static [&'static str],
-    /// Keys that the program knows, even if a model is configured with the same one.
+    /// Keys that the program gets, even if a model is configured with the same key.
     keys: &'static [&'static str],
 }
 

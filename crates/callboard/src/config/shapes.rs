@@ -1,4 +1,4 @@
-//! Values that may be written in several ways or that are easily written wrong.
+//! Values with several notations, or with notations that are easily confused.
 //!
 //! Each has a `Visitor`, because an untagged enum would lose the position and the cause of an
 //! error.
@@ -12,7 +12,7 @@ use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
 use crate::cli;
 
-/// Deserializes an address in the form of the flag, or a port as a number.
+/// Deserializes an address, in the notation of the flag, or a port as a number.
 pub(super) fn listen<'de, D: Deserializer<'de>>(given: D) -> Result<Option<SocketAddr>, D::Error> {
     struct Listen;
 

@@ -13,7 +13,7 @@ pub(super) struct Source {
     text: String,
 }
 
-/// The key that an error is about, as a context of the error.
+/// Error context with the key that caused the error.
 #[derive(Debug)]
 pub(super) struct Key(String);
 
@@ -41,16 +41,16 @@ impl Source {
         })
     }
 
-    /// Adds file and line to an error in the table at this path. The line is that of the error's
-    /// key, or else of the table.
+    /// Adds the file and the line to an error in the table at this path. The line is that of the error's
+    /// key, or of the table if the error has no key.
     pub(super) fn at(&self, table: &[&str], error: anyhow::Error) -> anyhow::Error {
         let key = error.downcast_ref::<Key>().map(|it| it.0.clone());
         let path = table.iter().copied().chain(key.as_deref());
-        let place = match self.line(path) {
+        let position = match self.line(path) {
             Some(line) => format!("{}, line {line}", self.shown),
             None => self.shown.clone(),
         };
-        error.context(place)
+        error.context(position)
     }
 
     /// Returns the line of the longest part of the path that exists.

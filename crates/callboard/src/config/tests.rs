@@ -12,7 +12,7 @@ use tools::policy::Pattern;
 use super::*;
 use runtime::agents::{AgentKind, ToolChoice};
 
-fn around() -> Environment {
+fn environment() -> Environment {
     Environment {
         working_dir: std::env::temp_dir(),
         home: Some("/home/me".into()),
@@ -28,7 +28,7 @@ fn load(text: &str, args: ServeArgs) -> anyhow::Result<Config> {
     let path = dir.path().join("callboard.toml");
     std::fs::write(&path, text)?;
     let args = ServeArgs { config: Some(path.clone()), ..args };
-    Config::load(args, &around()).map_err(|error| {
+    Config::load(args, &environment()).map_err(|error| {
         let message = format!("{error:#}").replace(&path.display().to_string(), "callboard.toml");
         anyhow::Error::msg(message)
     })
@@ -123,13 +123,13 @@ fn program_agents_accept_the_keys_of_programs() {
         (
             "env = { A = \"env:UNSET\" }",
             expect![[r#"
-                callboard.toml, line 4: agent "c": `env`: A is to be what UNSET is, which is not set
+                callboard.toml, line 4: agent "c": `env`: A refers to UNSET, which is not set
             "#]],
         ),
         (
             "base_url = \"http://x\"",
             expect![[r#"
-                callboard.toml, line 4: agent "c": `base_url`: a codex agent has no such key; it takes id, kind, description, workspace, agents_allow, agents_deny, command, args, model, env, permission_mode, idle_minutes
+                callboard.toml, line 4: agent "c": `base_url`: a codex agent has no such key; its keys are id, kind, description, workspace, agents_allow, agents_deny, command, args, model, env, permission_mode, idle_minutes
             "#]],
         ),
     ] {
@@ -194,7 +194,7 @@ fn errors_name_their_line() {
     refuses(
         "[[agents]]\nid = \"a b\"\nkind = \"demo\"",
         expect![[r#"
-            callboard.toml, line 2: `id`: "a b" is no name for an agent: use 1 to 64 letters, digits, '-', '_' or '.'
+            callboard.toml, line 2: `id`: "a b" is not a valid agent id: use 1 to 64 letters, digits, '-', '_' or '.'
         "#]],
     );
     refuses(
@@ -216,7 +216,7 @@ fn errors_in_an_agent_name_its_line() {
     refuses(
         "[[agents]]\nid = \"m\"\nkind = \"openai\"\nmodel = \"x\"",
         expect![[r#"
-            callboard.toml, line 1: agent "m": `base_url`: it is missing: where the model is served, like "http://127.0.0.1:8080/v1"
+            callboard.toml, line 1: agent "m": `base_url`: it is missing: give the URL of the model's API, like "http://127.0.0.1:8080/v1"
         "#]],
     );
     refuses(
@@ -256,13 +256,13 @@ fn errors_in_an_agent_name_its_line() {
     refuses(
         &agent("headers = { \"a b\" = \"1\" }"),
         expect![[r#"
-            callboard.toml, line 7: agent "m": `headers`: "a b" is no header that can be sent
+            callboard.toml, line 7: agent "m": `headers`: "a b" is not a valid header
         "#]],
     );
     refuses(
         "[[agents]]\nid = \"d\"\nkind = \"demo\"\nmodel = \"x\"",
         expect![[r#"
-            callboard.toml, line 4: agent "d": `model`: a demo agent has no such key; it takes id, kind, description, workspace, agents_allow, agents_deny
+            callboard.toml, line 4: agent "d": `model`: a demo agent has no such key; its keys are id, kind, description, workspace, agents_allow, agents_deny
         "#]],
     );
 }
@@ -366,7 +366,7 @@ fn errors_in_mcp_servers_name_their_line() {
     refuses(
         "[[mcp_servers]]\nid = \"a__b\"\ncommand = [\"x\"]",
         expect![[r#"
-            callboard.toml, line 2: `id`: "a__b" is no name for a server: use 1 to 32 letters, digits, '-' or '_', without "__" and with no '_' at the end
+            callboard.toml, line 2: `id`: "a__b" is not a valid server id: use 1 to 32 letters, digits, '-' or '_', without "__" and with no '_' at the end
         "#]],
     );
     refuses(
@@ -378,13 +378,13 @@ fn errors_in_mcp_servers_name_their_line() {
     refuses(
         "\n[[mcp_servers]]\nid = \"a\"\nurl = \"ftp://x\"",
         expect![[r#"
-            callboard.toml, line 4: MCP server "a": `url`: "ftp://x" is no address of a server: it begins with http:// or https://
+            callboard.toml, line 4: MCP server "a": `url`: "ftp://x" is not a valid URL: it must begin with http:// or https://
         "#]],
     );
     refuses(
         "[[mcp_servers]]\nid = \"a\"\nurl = \"http://x\"\nenv = { A = \"b\" }",
         expect![[r#"
-        callboard.toml, line 1: MCP server "a": `args`, `env` and `cwd` go with `command`
+        callboard.toml, line 1: MCP server "a": `args`, `env` and `cwd` require `command`
     "#]],
     );
     let twice = "[[mcp_servers]]\nid = \"a\"\nurl = \"http://x\"\n".repeat(2);
@@ -397,7 +397,7 @@ fn errors_in_mcp_servers_name_their_line() {
     refuses(
         "[[agents]]\nid = \"m\"\nkind = \"openai\"\nbase_url = \"http://x\"\nmodel = \"x\"\ntools = [\"files__read\"]",
         expect![[r#"
-            callboard.toml, line 6: agent "m": `tools`: "files__read" is of no MCP server: "files" is not among [[mcp_servers]]
+            callboard.toml, line 6: agent "m": `tools`: "files__read" belongs to no MCP server: "files" is not among [[mcp_servers]]
         "#]],
     );
 }

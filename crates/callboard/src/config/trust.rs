@@ -1,9 +1,8 @@
 //! Decides whether a `callboard.toml` in the working folder is used.
 //!
-//! Such a file may come with a foreign repository, and it can start programs. So a person has to
-//! agree to the content of this file first. The list of agreements is in the user's own
-//! configuration folder, which no repository can write to. A file that is named with `--config`
-//! needs no agreement.
+//! Such a file may be part of a foreign repository, and it can start programs. Therefore a person has to
+//! agree to its content first. The list of agreements is in the user's own configuration folder, which a
+//! repository cannot change. A file that is named with `--config` needs no agreement.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -17,8 +16,7 @@ use runtime::files::write_private;
 
 const LIST_NAME: &str = "trusted.json";
 
-/// A configuration file as it was read. The bytes that are hashed for the agreement are the bytes
-/// that are parsed.
+/// A configuration file that was read once, so that the same bytes are hashed for the agreement and parsed.
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) path: PathBuf,
@@ -28,7 +26,7 @@ pub(super) struct Candidate {
 /// An agreement to one content of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Agreement {
-    /// Canonical path, without links.
+    /// Canonical path of the file, without symbolic links.
     path: String,
     blake3: String,
 }
@@ -40,12 +38,12 @@ pub(crate) struct TrustList {
 
 impl TrustList {
     /// Returns `None` if the user has no configuration folder.
-    pub(crate) fn new(around: &Environment) -> Option<Self> {
-        let file = around.config_home()?.join("callboard").join(LIST_NAME);
+    pub(crate) fn new(environment: &Environment) -> Option<Self> {
+        let file = environment.config_home()?.join("callboard").join(LIST_NAME);
         Some(Self { file })
     }
 
-    /// Returns the agreements. None are assumed if the list cannot be read.
+    /// Returns the agreements. The result is empty if the list cannot be read.
     fn agreements(&self) -> Vec<Agreement> {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
@@ -106,8 +104,8 @@ impl Candidate {
         Ok(Self { path, text })
     }
 
-    /// Reads a file that a person has to agree to. A link is refused: an agreement in one folder
-    /// would apply in another, where the named programs are different ones.
+    /// Reads a file that a person has to agree to. A symbolic link is refused, because an agreement in one
+    /// folder would apply in another, where the same names may refer to different programs.
     fn read_to_trust(path: PathBuf) -> anyhow::Result<Self> {
         ensure!(!path.is_symlink(), "{} is a link; name the file itself", path.display());
         Self::read(path)
@@ -121,16 +119,16 @@ impl Candidate {
         })
     }
 
-    /// Returns whether the file may be used: it has no effects, it was agreed to, or the person at
+    /// Returns whether the file may be used, because it has no effects, it was agreed to, or the person at
     /// the terminal agrees now. `own` is the user's own file, which it would replace.
     pub(super) fn is_trusted(
         &self,
         own: Option<&Path>,
-        around: &Environment,
+        environment: &Environment,
     ) -> anyhow::Result<bool> {
         let mut effects = effects(&self.text, self.folder());
         effects.extend(own.map(|it| format!("be used instead of your own {}", it.display())));
-        let list = TrustList::new(around);
+        let list = TrustList::new(environment);
         if effects.is_empty() || list.as_ref().is_some_and(|it| it.contains(self)) {
             return Ok(true);
         }
@@ -186,21 +184,21 @@ fn has_terminal() -> bool {
 
 /// Runs `callboard trust`: agrees to the current content of a file.
 #[expect(clippy::print_stdout, reason = "the answer to the command")]
-pub(crate) fn agree(path: Option<&Path>, around: &Environment) -> anyhow::Result<()> {
-    let candidate = Candidate::read_to_trust(file_at(path, around))?;
+pub(crate) fn agree(path: Option<&Path>, environment: &Environment) -> anyhow::Result<()> {
+    let candidate = Candidate::read_to_trust(file_at(path, environment))?;
     for effect in effects(&candidate.text, candidate.folder()) {
         println!("It may {effect}");
     }
-    list_of(around)?.add(&candidate)?;
+    list_of(environment)?.add(&candidate)?;
     println!("{} is trusted as it is now.", candidate.path.display());
     Ok(())
 }
 
 /// Runs `callboard trust --revoke`.
 #[expect(clippy::print_stdout, reason = "the answer to the command")]
-pub(crate) fn revoke(path: Option<&Path>, around: &Environment) -> anyhow::Result<()> {
-    let path = file_at(path, around);
-    let was_trusted = list_of(around)?.remove(&path)?;
+pub(crate) fn revoke(path: Option<&Path>, environment: &Environment) -> anyhow::Result<()> {
+    let path = file_at(path, environment);
+    let was_trusted = list_of(environment)?.remove(&path)?;
     ensure!(was_trusted, "{} was not trusted", path.display());
     println!("{} is no longer trusted.", path.display());
     Ok(())
@@ -208,8 +206,8 @@ pub(crate) fn revoke(path: Option<&Path>, around: &Environment) -> anyhow::Resul
 
 /// Runs `callboard trust --list`.
 #[expect(clippy::print_stdout, reason = "the answer to the command")]
-pub(crate) fn list(around: &Environment) -> anyhow::Result<()> {
-    for Agreement { path, blake3 } in list_of(around)?.agreements() {
+pub(crate) fn list(environment: &Environment) -> anyhow::Result<()> {
+    for Agreement { path, blake3 } in list_of(environment)?.agreements() {
         let now = std::fs::read(&path).map(|it| blake3::hash(&it).to_hex().to_string());
         let state = match now {
             Ok(now) if now == blake3 => "",
@@ -221,12 +219,12 @@ pub(crate) fn list(around: &Environment) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn list_of(around: &Environment) -> anyhow::Result<TrustList> {
-    TrustList::new(around).context("no home folder: name the file with --config instead")
+fn list_of(environment: &Environment) -> anyhow::Result<TrustList> {
+    TrustList::new(environment).context("no home folder: name the file with --config instead")
 }
 
 /// Returns the named file, or the configuration file in the named folder.
-fn file_at(path: Option<&Path>, around: &Environment) -> PathBuf {
-    let path = around.working_dir.join(path.unwrap_or(Path::new(FILE_NAME)));
+fn file_at(path: Option<&Path>, environment: &Environment) -> PathBuf {
+    let path = environment.working_dir.join(path.unwrap_or(Path::new(FILE_NAME)));
     if path.is_dir() { path.join(FILE_NAME) } else { path }
 }

@@ -22,18 +22,18 @@ pub(super) struct Found {
 }
 
 /// Returns the conversation folders of the three programs, whether they exist or not.
-pub(super) fn default_places(around: &Environment) -> Vec<PathBuf> {
-    let home = around.home.as_deref();
-    let place = |variable: &str, folder: &str, inside: &str| {
-        let named = (around.variable)(variable).filter(|it| !it.is_empty()).map(PathBuf::from);
+pub(super) fn default_folders(environment: &Environment) -> Vec<PathBuf> {
+    let home = environment.home.as_deref();
+    let folder_of = |variable: &str, folder: &str, inside: &str| {
+        let named = (environment.variable)(variable).filter(|it| !it.is_empty()).map(PathBuf::from);
         Some(named.or_else(|| Some(home?.join(folder)))?.join(inside))
     };
-    let places = [
-        place("CLAUDE_CONFIG_DIR", ".claude", "projects"),
-        place("CODEX_HOME", ".codex", "sessions"),
-        place("PI_CODING_AGENT_DIR", ".pi/agent", "sessions"),
+    let folders = [
+        folder_of("CLAUDE_CONFIG_DIR", ".claude", "projects"),
+        folder_of("CODEX_HOME", ".codex", "sessions"),
+        folder_of("PI_CODING_AGENT_DIR", ".pi/agent", "sessions"),
     ];
-    places.into_iter().flatten().collect()
+    folders.into_iter().flatten().collect()
 }
 
 /// Returns the conversations at a path: one file, or all files in a folder and below, sorted by

@@ -1,4 +1,4 @@
-//! Makes output of agents and commands harmless for a terminal.
+//! Sanitises output of agents and commands for a terminal.
 //!
 //! Control sequences could move the cursor, overwrite earlier output, change the title, or make the
 //! terminal send input. Only printable characters, line breaks and tabs pass. Colours do not,
@@ -65,8 +65,8 @@ impl Cleaner {
     }
 }
 
-/// Returns a complete text with invisible characters written out, as on the page. For texts that a
-/// person decides about.
+/// Returns a complete text with invisible characters escaped, as on the page. For texts that a person
+/// decides about.
 pub(super) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -79,7 +79,7 @@ pub(super) fn visible(text: &str) -> String {
     shown
 }
 
-/// Returns the same for text within a line.
+/// Returns a text on one line, with invisible characters escaped.
 pub(super) fn visible_line(text: &str) -> String {
     let shown = visible(text);
     shown.split_ascii_whitespace().collect::<Vec<_>>().join(" ")

@@ -27,15 +27,16 @@ pub(super) struct Client {
     attempts: u32,
 }
 
-pub(super) enum Heard {
-    /// A record, and its JSON as received.
+/// A frame of the server that the command has to handle.
+pub(super) enum ServerEvent {
+    /// A record, and its JSON as it was received.
     Record(Box<Record>, Utf8Bytes),
     /// The server refused a command.
     Refused { code: String, message: String },
 }
 
 /// The session to subscribe to, or the settings of a new one.
-pub(super) struct Wanted<'a> {
+pub(super) struct SessionChoice<'a> {
     pub(super) agent: &'a str,
     pub(super) session: Option<&'a str>,
     pub(super) workspace: Option<&'a str>,
@@ -43,8 +44,11 @@ pub(super) struct Wanted<'a> {
 
 impl Client {
     /// Subscribes to the named session, or to a new one.
-    pub(super) async fn open(server: ServerFile, wanted: Wanted<'_>) -> anyhow::Result<Self> {
-        let Wanted { agent, session, workspace } = wanted;
+    pub(super) async fn open(
+        server: ServerFile,
+        choice: SessionChoice<'_>,
+    ) -> anyhow::Result<Self> {
+        let SessionChoice { agent, session, workspace } = choice;
         let found = match session {
             Some(id) => call(&server, &format!("/api/sessions/{id}"), None).await?,
             None => {
@@ -53,10 +57,10 @@ impl Client {
                 call(&server, "/api/sessions", Some(new)).await?
             }
         };
-        let (id, talks_to) = (text_of(&found, "id"), text_of(&found, "agent"));
-        if talks_to != agent {
+        let (id, session_agent) = (text_of(&found, "id"), text_of(&found, "agent"));
+        if session_agent != agent {
             bail!(
-                "session {id} talks to {talks_to}, not to {agent}: name {talks_to}, or omit --session"
+                "session {id} talks to {session_agent}, not to {agent}: name {session_agent}, or omit --session"
             );
         }
         let seen = Seq(found["head"].as_u64().unwrap_or_default());
@@ -69,22 +73,26 @@ impl Client {
     }
 
     /// Sends a command about the session.
-    pub(super) async fn say(&mut self, what: &str, fields: Value) -> anyhow::Result<()> {
+    pub(super) async fn send_command(
+        &mut self,
+        command: &str,
+        fields: Value,
+    ) -> anyhow::Result<()> {
         let mut frame: HashMap<String, Value> = serde_json::from_value(fields)?;
-        frame.insert("type".to_owned(), what.into());
+        frame.insert("type".to_owned(), command.into());
         frame.insert("sessionId".to_owned(), self.session.as_str().into());
         let frame = serde_json::to_string(&frame)?;
-        self.socket.send(Message::text(frame)).await.context("talking to the server")
+        self.socket.send(Message::text(frame)).await.context("sending to the server")
     }
 
-    /// Returns the next message. After the server has cut off a slow connection, reconnects and
-    /// reads on from the log.
-    pub(super) async fn next(&mut self) -> anyhow::Result<Heard> {
+    /// Returns the next event. Reconnects and catches up from the log if the server has closed the
+    /// connection because it was slow.
+    pub(super) async fn next(&mut self) -> anyhow::Result<ServerEvent> {
         loop {
             match self.socket.next().await {
                 Some(Ok(Message::Text(text))) => {
-                    if let Some(heard) = self.understand(text)? {
-                        return Ok(heard);
+                    if let Some(event) = self.parse_event(text)? {
+                        return Ok(event);
                     }
                 }
                 Some(Ok(Message::Close(_)) | Err(_)) | None => self.connect_again().await?,
@@ -93,16 +101,16 @@ impl Client {
         }
     }
 
-    fn understand(&mut self, text: Utf8Bytes) -> anyhow::Result<Option<Heard>> {
-        let frame: Value = serde_json::from_str(&text).context("reading what the server says")?;
+    fn parse_event(&mut self, text: Utf8Bytes) -> anyhow::Result<Option<ServerEvent>> {
+        let frame: Value = serde_json::from_str(&text).context("reading a frame of the server")?;
         if frame.get("seq").is_some() && frame.get("at").is_some() {
             let record: Record = serde_json::from_value(frame)?;
             self.attempts = 0;
             self.seen = record.seq;
-            return Ok(Some(Heard::Record(Box::new(record), text)));
+            return Ok(Some(ServerEvent::Record(Box::new(record), text)));
         }
         Ok(match frame["type"].as_str() {
-            Some("error") => Some(Heard::Refused {
+            Some("error") => Some(ServerEvent::Refused {
                 code: text_of(&frame, "code"),
                 message: text_of(&frame, "message"),
             }),
@@ -114,15 +122,15 @@ impl Client {
     async fn connect_again(&mut self) -> anyhow::Result<()> {
         self.attempts += 1;
         if self.attempts > ATTEMPTS {
-            bail!("the server ends the connection again and again");
+            bail!("the server keeps closing the connection");
         }
         let socket = connect(&self.server, &self.session, self.seen).await;
-        self.socket = socket.context("the server has gone, and the run with it")?;
+        self.socket = socket.context("the server has stopped, and the run has ended")?;
         Ok(())
     }
 }
 
-/// Returns an error if the agent cannot work, so that no useless session is created.
+/// Returns an error if the agent cannot work, so that no unusable session is created.
 async fn check_agent(server: &ServerFile, agent: &str) -> anyhow::Result<()> {
     let listed = call(server, "/api/agents", None).await?;
     let agents = listed["agents"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -165,7 +173,7 @@ async fn call(server: &ServerFile, path: &str, body: Option<Value>) -> anyhow::R
     let is_good = answer.status().is_success();
     let body: Value = answer.json().await.context("reading the server's answer")?;
     if body["error"]["code"] == "session_not_found" {
-        bail!("there is no such session; its id is at the end of its address, behind /s/");
+        bail!("there is no such session; its id follows /s/ in the address of its page");
     }
     if !is_good {
         bail!("{}", body["error"]["message"].as_str().unwrap_or("the server refused"));

@@ -1,4 +1,4 @@
-//! Decisions about calls in the terminal: who decides, and how a typed line is read.
+//! Decisions about calls in the terminal: the source of decisions, and parsing of typed answers.
 
 use serde_json::{Value, json};
 use transcript::{ApprovalOptions, CallId, Scope};
@@ -23,7 +23,7 @@ pub(super) enum Decider {
 pub(super) struct Question {
     pub(super) call_id: CallId,
     scopes: Vec<Scope>,
-    /// Whether the call was denied and the reason is asked for.
+    /// Whether the call was denied and the next line is the reason.
     wants_reason: bool,
 }
 
@@ -48,7 +48,8 @@ impl Question {
         format!("  Allow? [y] once{more} [n] no ")
     }
 
-    /// Reads a typed line. `None` if the question has to be repeated. End of input denies.
+    /// Parses a typed line. Returns `None` if the question has to be repeated. The end of input denies the
+    /// call.
     pub(super) fn answer(&mut self, line: Option<&str>) -> Option<Decided> {
         let Some(line) = line.map(str::trim) else { return Some(Decided::Denied { reason: None }) };
         if self.wants_reason {

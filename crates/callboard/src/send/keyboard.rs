@@ -1,4 +1,4 @@
-//! Typed lines of standard input.
+//! Lines that the user types on standard input.
 
 use std::io::BufRead;
 
@@ -13,7 +13,7 @@ pub(super) struct Keyboard {
 }
 
 impl Keyboard {
-    /// Starts a thread that reads lines. Nothing waits for it, because reading a terminal cannot be
+    /// Starts a thread that reads lines. The thread is never joined, because reading a terminal cannot be
     /// interrupted.
     pub(super) fn open() -> Self {
         let (send, lines) = mpsc::channel(LINES);
@@ -28,7 +28,7 @@ impl Keyboard {
     }
 
     /// Discards lines that were typed before a question was shown.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn discard_typed(&mut self) {
         let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
         while self.lines.try_recv().is_ok() {}
     }

@@ -1,7 +1,7 @@
-//! Renders a run as lines for a terminal: text of the agent, and beside it its activity.
+//! Renders a run as lines for a terminal: the text of the agent, and its activity.
 //!
-//! Pure: takes records and returns pieces of text. A terminal cannot change what it shows, so this
-//! follows the records as they arrive; the state of a call is read from the run's [`RunMessage`].
+//! Pure: takes records and returns pieces of text. Printed text cannot be changed, so records are rendered
+//! as they arrive. The state of a call is read from the run's [`RunMessage`].
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,15 +17,15 @@ use super::clean::{Cleaner, visible, visible_line};
 #[derive(Debug, PartialEq)]
 pub(super) enum Piece {
     /// Text of the agent, for standard output.
-    Said(String),
+    Stdout(String),
     /// Everything else, for standard error.
-    Aside(String),
+    Stderr(String),
 }
 
 pub(super) struct Screen {
     answer: RunMessage,
     colours: bool,
-    /// Whether texts are held until their role is known. Redirected output must contain only the
+    /// Whether texts are held until their role is known, because redirected output must contain only the
     /// answer.
     holds: bool,
     /// Texts that were held and then shown.
@@ -38,7 +38,7 @@ pub(super) struct Screen {
     pieces: Vec<Piece>,
 }
 
-/// Source of incremental output.
+/// Stream of incremental output.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Stream {
     Text(PartId),
@@ -63,8 +63,8 @@ pub(super) enum Ink {
     Yellow,
 }
 
-/// Number of characters of an argument that are shown in full. Of a longer one both ends are shown;
-/// the page shows all of it.
+/// Maximum number of characters of an argument. Only the ends of longer arguments are shown; the page
+/// shows all of it.
 const MAX_SHOWN: usize = 4000;
 const MAX_END: usize = 1000;
 
@@ -97,19 +97,19 @@ impl Screen {
         if self.holds {
             self.release();
         }
-        self.take_in(&record.event);
+        self.render_event(&record.event);
         std::mem::take(&mut self.pieces)
     }
 
-    /// Returns a line of the command itself.
-    pub(super) fn say(&mut self, ink: Ink, text: &str) -> Vec<Piece> {
+    /// Returns a line with a message of the command itself.
+    pub(super) fn message(&mut self, ink: Ink, text: &str) -> Vec<Piece> {
         self.line(ink, &visible_line(text));
         std::mem::take(&mut self.pieces)
     }
 
-    /// Returns a question; the user types the reply behind it.
+    /// Returns a prompt, after which the user types the reply.
     pub(super) fn ask(&mut self, question: &str) -> Vec<Piece> {
-        self.turn_to(&Stream::Prompt);
+        self.switch_to(&Stream::Prompt);
         self.aside(Ink::Yellow, question);
         self.open_line = Some(Stream::Prompt);
         std::mem::take(&mut self.pieces)
@@ -120,7 +120,7 @@ impl Screen {
         self.open_line = None;
     }
 
-    /// Returns everything that a person has to know to decide about a call.
+    /// Returns the name and the arguments of a call, for a person who decides about it.
     pub(super) fn propose(&mut self, call_id: &CallId) -> Vec<Piece> {
         let Some(call) = self.answer.call(call_id) else { return Vec::new() };
         let (name, arguments) = (visible_line(&call.name), describe_arguments(call));
@@ -129,7 +129,7 @@ impl Screen {
         std::mem::take(&mut self.pieces)
     }
 
-    /// Returns the name of a call and its subject.
+    /// Returns the name of a call and the summary of its arguments.
     pub(super) fn name_of(&self, call_id: &CallId) -> String {
         self.answer.call(call_id).map(title).unwrap_or_default()
     }
@@ -154,16 +154,16 @@ impl Screen {
         }
     }
 
-    fn take_in(&mut self, event: &Event) {
+    fn render_event(&mut self, event: &Event) {
         match event {
             Event::TextDelta { parent_call_id: None, .. }
             | Event::TextDone { parent_call_id: None, .. }
                 if self.holds => {}
             Event::TextDelta { part_id, parent_call_id, delta } => {
-                self.stream(said(part_id, parent_call_id.as_ref()), delta);
+                self.stream(text_stream(part_id, parent_call_id.as_ref()), delta);
             }
             Event::TextDone { part_id, parent_call_id, text, .. } => {
-                self.rest_of(said(part_id, parent_call_id.as_ref()), text);
+                self.rest_of(text_stream(part_id, parent_call_id.as_ref()), text);
             }
             Event::ThinkingDelta { part_id, delta, .. } => {
                 self.stream(Stream::Quiet(part_id.clone()), delta);
@@ -177,7 +177,7 @@ impl Screen {
             }
             Event::ToolRetry { attempt, max_attempts, error, .. } => {
                 let why = visible_line(&error.message);
-                self.line(Ink::Dim, &format!("  again, {attempt} of {max_attempts}: {why}"));
+                self.line(Ink::Dim, &format!("  retry {attempt} of {max_attempts}: {why}"));
             }
             Event::ToolResult { call_id, output, .. } => {
                 if let Some(output) = output {
@@ -234,7 +234,7 @@ impl Screen {
         }
     }
 
-    /// Shows output. A part that was already shown and is repeated from an earlier offset is
+    /// Shows output of a call. Output that was already shown and is repeated from an earlier offset is
     /// skipped.
     fn output(&mut self, stream: Stream, offset: u64, delta: &str) {
         let shown = self.streams.get(&stream).map_or(0, |it| it.bytes);
@@ -244,7 +244,7 @@ impl Screen {
         }
     }
 
-    /// Shows the part of the closing record that no delta has shown.
+    /// Shows the rest of a text that its deltas have not shown.
     fn rest_of(&mut self, stream: Stream, whole: &str) {
         let shown = self.streams.get(&stream).map_or(0, |it| it.bytes);
         if let Some(rest) = whole.get(shown..) {
@@ -259,14 +259,14 @@ impl Screen {
         if clean.is_empty() {
             return;
         }
-        self.turn_to(&stream);
+        self.switch_to(&stream);
         let is_fresh = self.open_line.is_none();
         match stream {
             Stream::Text(_) => {
                 if std::mem::take(&mut self.was_aside) {
-                    self.pieces.push(Piece::Aside("\n".to_owned()));
+                    self.pieces.push(Piece::Stderr("\n".to_owned()));
                 }
-                self.pieces.push(Piece::Said(clean.clone()));
+                self.pieces.push(Piece::Stdout(clean.clone()));
             }
             Stream::Quiet(_) | Stream::Prompt => self.aside(Ink::Dim, &clean),
             Stream::Output(..) => self.aside(Ink::Dim, &indented(&clean, is_fresh)),
@@ -278,10 +278,10 @@ impl Screen {
     fn line(&mut self, ink: Ink, text: &str) {
         self.end_line();
         self.aside(ink, text);
-        self.pieces.push(Piece::Aside("\n".to_owned()));
+        self.pieces.push(Piece::Stderr("\n".to_owned()));
     }
 
-    fn turn_to(&mut self, stream: &Stream) {
+    fn switch_to(&mut self, stream: &Stream) {
         if self.open_line.as_ref().is_some_and(|it| it != stream) {
             self.end_line();
         }
@@ -290,8 +290,8 @@ impl Screen {
     fn end_line(&mut self) {
         let end = "\n".to_owned();
         match self.open_line.take() {
-            Some(Stream::Text(_)) => self.pieces.push(Piece::Said(end)),
-            Some(_) => self.pieces.push(Piece::Aside(end)),
+            Some(Stream::Text(_)) => self.pieces.push(Piece::Stdout(end)),
+            Some(_) => self.pieces.push(Piece::Stderr(end)),
             None => (),
         }
     }
@@ -299,7 +299,7 @@ impl Screen {
     fn aside(&mut self, ink: Ink, text: &str) {
         self.was_aside = true;
         let text = if self.colours { ink.paint(text) } else { text.to_owned() };
-        self.pieces.push(Piece::Aside(text));
+        self.pieces.push(Piece::Stderr(text));
     }
 }
 
@@ -316,7 +316,7 @@ impl Ink {
     }
 }
 
-fn said(part: &PartId, parent: Option<&CallId>) -> Stream {
+fn text_stream(part: &PartId, parent: Option<&CallId>) -> Stream {
     match parent {
         Some(_) => Stream::Quiet(part.clone()),
         None => Stream::Text(part.clone()),
@@ -338,7 +338,7 @@ fn indented(text: &str, is_fresh: bool) -> String {
 /// Returns one line per argument; line breaks in values are kept.
 fn describe_arguments(call: &Call) -> String {
     let Some(arguments) = call.arguments.whole() else {
-        return indented("more than can be shown here: look at the page\n", true);
+        return indented("too long to show here: see the page\n", true);
     };
     let Ok(Value::Object(fields)) = serde_json::from_str(&arguments) else {
         return indented(&format!("{}\n", cut(&visible(&arguments))), true);
@@ -351,13 +351,17 @@ fn describe_arguments(call: &Call) -> String {
 }
 
 fn cut(text: &str) -> String {
-    let place = |letter: usize| text.char_indices().nth(letter).map(|(at, _)| at);
-    if place(MAX_SHOWN).is_none() {
+    let byte_offset = |letter: usize| text.char_indices().nth(letter).map(|(at, _)| at);
+    if byte_offset(MAX_SHOWN).is_none() {
         return text.to_owned();
     }
     let n_letters = text.chars().count();
-    let (start, end) = (place(MAX_SHOWN - MAX_END), place(n_letters - MAX_END));
+    let (start, end) = (byte_offset(MAX_SHOWN - MAX_END), byte_offset(n_letters - MAX_END));
     let (start, end) = (start.unwrap_or_default(), end.unwrap_or_default());
     let hidden = n_letters - MAX_SHOWN;
-    format!("{}\n[{hidden} letters hidden; the page shows them]\n{}", &text[..start], &text[end..])
+    format!(
+        "{}\n[{hidden} characters hidden; the page shows them]\n{}",
+        &text[..start],
+        &text[end..]
+    )
 }

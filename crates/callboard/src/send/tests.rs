@@ -25,7 +25,7 @@ fn shown(events: &[Value], colours: bool) -> String {
 
 fn on_a_terminal(pieces: Vec<Piece>) -> String {
     let text = |piece| match piece {
-        Piece::Said(text) | Piece::Aside(text) => text,
+        Piece::Stdout(text) | Piece::Stderr(text) => text,
     };
     pieces.into_iter().map(text).collect()
 }

@@ -391,7 +391,7 @@ async fn raw_lines_can_be_read_back() {
     assert!(metrics.as_str().unwrap().contains(counted), "{metrics}");
     let mut doctor = home.command();
     let (_, says, _) = crate::program::output(doctor.arg("doctor"));
-    assert!(says.contains("claude 9.9.9 said 1 thing"), "{says}");
+    assert!(says.contains("claude 9.9.9 sent 1 message"), "{says}");
 }
 
 /// Notices come from Callboard, within an answer or instead of one.

@@ -176,9 +176,9 @@ async fn a_failed_run_sets_the_exit_code() {
 async fn without_a_terminal_calls_are_denied_by_default() {
     let home = Home::instant();
     for (args, words) in [
-        (vec![], "This call was not allowed, for this reason: Nobody is there who could allow it."),
-        (vec![], "nobody to ask"),
-        (vec!["--deny"], "denied, as --deny says"),
+        (vec![], "This call was not allowed, for this reason: Nobody can approve calls now."),
+        (vec![], "denied, because nobody can decide"),
+        (vec!["--deny"], "denied, because of --deny"),
     ] {
         let args = [vec!["demo", "run touch made"], args].concat();
         let sent = send(&home, &args, "y\ny\ny\n");
@@ -352,7 +352,7 @@ async fn an_interrupt_deletes_a_queued_message() {
     command.args(["send", "m", "--session", &session, "second"]).stdin(Stdio::null());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    assert!(lines.any(|it| it.contains("waiting for what is running")));
+    assert!(lines.any(|it| it.contains("waiting for the active run")));
     interrupt(child.id());
     lines.for_each(drop);
     assert_eq!(ended(child).code, Some(130));

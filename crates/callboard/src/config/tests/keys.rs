@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use super::*;
 use runtime::agents::OpenAiAgent;
 
-/// Describes the effect of a configuration.
-type Seen = fn(&Config) -> String;
+/// Function that describes the effect of a configuration.
+type Describe = fn(&Config) -> String;
 
 /// Section, key, a value that is not the default, and the visible effect without and with it.
-const KEYS: &[(&str, &str, &str, Seen, [&str; 2])] = &[
+const KEYS: &[(&str, &str, &str, Describe, [&str; 2])] = &[
     (
         "server",
         "listen",
@@ -85,11 +85,11 @@ const KEYS: &[(&str, &str, &str, Seen, [&str; 2])] = &[
 
 #[test]
 fn every_key_has_its_effect() {
-    for (section, key, value, seen, [without, with]) in KEYS {
+    for (section, key, value, describe, [without, with]) in KEYS {
         let config = load("", ServeArgs::default()).unwrap();
-        assert_eq!(seen(&config), *without, "[{section}] without {key}");
+        assert_eq!(describe(&config), *without, "[{section}] without {key}");
         let config = load(&format!("[{section}]\n{key} = {value}"), ServeArgs::default()).unwrap();
-        assert_eq!(seen(&config), *with, "[{section}] {key} = {value}");
+        assert_eq!(describe(&config), *with, "[{section}] {key} = {value}");
     }
 }
 
@@ -157,7 +157,7 @@ fn reach(config: &Config) -> String {
 
 #[test]
 fn every_key_of_a_model_has_its_effect() {
-    let seen: &[(&str, &str, Seen, [&str; 2])] = &[
+    let cases: &[(&str, &str, Describe, [&str; 2])] = &[
         ("model", "\"y\"", |it| model(it).settings.model.clone(), ["x", "y"]),
         (
             "base_url",
@@ -215,11 +215,11 @@ fn every_key_of_a_model_has_its_effect() {
         ),
         ("omit", "[\"stream\"]", |it| model(it).settings.omit.join(" "), ["", "stream"]),
     ];
-    for (key, value, seen, [without, with]) in seen {
+    for (key, value, describe, [without, with]) in cases {
         let config = load(&agent(&[]), ServeArgs::default()).unwrap();
-        assert_eq!(seen(&config), *without, "without {key}");
+        assert_eq!(describe(&config), *without, "without {key}");
         let config = load(&agent(&[(key, value)]), ServeArgs::default()).unwrap();
-        assert_eq!(seen(&config), *with, "{key} = {value}");
+        assert_eq!(describe(&config), *with, "{key} = {value}");
     }
 }
 
@@ -227,13 +227,13 @@ fn every_key_of_a_model_has_its_effect() {
 fn errors_in_a_model_name_the_allowed_values() {
     for (keys, words) in [
         (vec![("id", "\"\"")], "use 1 to 64 letters"),
-        (vec![("workspace", "\"/no/such/folder\"")], "/no/such/folder is no folder"),
-        (vec![("base_url", "\"h\"")], "it begins with http:// or https://"),
+        (vec![("workspace", "\"/no/such/folder\"")], "/no/such/folder is not a folder"),
+        (vec![("base_url", "\"h\"")], "it must begin with http:// or https://"),
         (vec![("base_url", "\"http://me:secret@h\"")], "use `api_key_env` or `headers`"),
         (vec![("parallel_tools", "0")], "`parallel_tools`: it must be at least 1"),
         (vec![("timeout_seconds", "0")], "`timeout_seconds`: it must be at least 1"),
         (vec![("extra", "{ messages = [] }")], "the messages are made from the conversation"),
-        (vec![("headers", "{ a = \"b\\nc\" }")], "is no header that can be sent"),
+        (vec![("headers", "{ a = \"b\\nc\" }")], "is not a valid header"),
         (vec![("max_tokens", "-1")], "expected a whole number, 0 or more"),
         (vec![("max_steps", "\"3\"")], "expected a whole number, 0 or more"),
         (vec![("temperature", "\"hot\"")], "expected a number"),

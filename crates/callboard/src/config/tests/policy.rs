@@ -1,4 +1,4 @@
-//! `[approvals]` and what commands see of the environment.
+//! `[approvals]`, and the environment variables that commands get.
 
 use serde_json::{Value, json};
 use tools::ParsedCall;
@@ -59,7 +59,7 @@ fn a_rule_is_a_word_or_lists_of_patterns() {
 #[test]
 fn errors_in_rules_name_the_allowed_values() {
     for (text, words) in [
-        ("shel = \"ask\"", "`shel`: there is no such tool; there are time, "),
+        ("shel = \"ask\"", "`shel`: there is no such tool; the tools are time, "),
         ("shell = \"maybe\"", "expected \"allow\", \"ask\" or \"deny\", or a table"),
         ("shell = true", "expected \"allow\", \"ask\" or \"deny\", or a table"),
         ("shell = { alow = [] }", "unknown field `alow`, expected one of `allow`, `ask`"),
@@ -115,7 +115,7 @@ fn commands_inherit_no_keys() {
         names.iter().map(|it| (OsString::from(it), OsString::from("value"))).collect()
     };
     let variable = |name: &str| (name != "UNSET").then(|| "value".to_owned());
-    let around = Environment { variable, variables, ..around() };
+    let environment = Environment { variable, variables, ..environment() };
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("callboard.toml");
     let text = "[[agents]]\nid = \"m\"\nkind = \"openai\"\nmodel = \"x\"\nbase_url = \"http://h\"\n\
@@ -126,12 +126,12 @@ fn commands_inherit_no_keys() {
                 headers = { C = \"env:OF_A_SERVERS_HEADER\" }\n";
     std::fs::write(&path, text).unwrap();
     let args = ServeArgs { config: Some(path), ..ServeArgs::default() };
-    let config = Config::load(args, &around).unwrap();
+    let config = Config::load(args, &environment).unwrap();
     let names: Vec<&str> =
         config.tools.environment.iter().map(|(name, _)| name.to_str().unwrap()).collect();
     assert_eq!(
         names,
         ["PATH", "HOME", "LANG", "COMPASS_ROSE"],
-        "better one too few than one too many"
+        "names that look like secrets are not inherited"
     );
 }
