@@ -1,6 +1,6 @@
 //! The end of a run: as the agent reports it, and as the log records it.
 
-use transcript::{ErrorCode, ErrorInfo, RunMessage, RunStatus, Spent, Usage};
+use transcript::{ErrorCode, ErrorInfo, RunCost, RunMessage, RunStatus, Usage};
 
 /// The end of a run, as its agent reports it.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,7 +20,7 @@ impl Ending {
     /// cancelled, whatever the agent reports.
     pub fn of(self, answer: &RunMessage) -> transcript::Ending {
         let Self { status, error, usage, cost } = self;
-        let spent = Spent { usage, cost };
+        let spent = RunCost { usage, cost };
         match status {
             _ if answer.cancel_requested.is_some() => transcript::Ending::Cancelled { spent },
             RunStatus::Completed => transcript::Ending::Completed { spent },
@@ -65,7 +65,7 @@ mod tests {
         let asked = Record::new(Seq(1), Millis(0), SessionId::new("s"), Some(id.clone()), asked);
         for status in [RunStatus::Completed, RunStatus::Failed, RunStatus::Cancelled] {
             let end = Ending { status, error: None, usage: None, cost: Some(0.5) };
-            let spent = Spent { usage: None, cost: Some(0.5) };
+            let spent = RunCost { usage: None, cost: Some(0.5) };
             let ending = end.clone().of(&RunMessage::replay(&id, [&asked]));
             assert_eq!(ending, transcript::Ending::Cancelled { spent });
             let ending = end.of(&RunMessage::replay(&id, []));

@@ -10,9 +10,6 @@ use crate::lanes::{AgentWait, Owed, Question, WantedCall};
 use crate::machine::not_run;
 use crate::{Asker, Effect, Judged, ProposedCall, Refused, ReplyTo, Ruling, Session, ToolEvent};
 
-/// How long a client may take to run a tool, unless approvals have a time limit.
-const CLIENT_TIMEOUT_MS: u64 = 300_000;
-
 impl Session {
     /// Returns who runs a tool. The sender of the message runs the tools that came with it, unless one of ours
     /// has the same name.
@@ -115,10 +112,6 @@ impl Session {
         if since.is_none() {
             self.push_here(Event::ToolRunning { call_id });
         }
-    }
-
-    fn client_timeout_ms(&self) -> u64 {
-        self.settings.limits.approval_timeout_ms.unwrap_or(CLIENT_TIMEOUT_MS)
     }
 
     /// Takes a client's result. The first one counts.
@@ -241,20 +234,6 @@ impl Session {
         if !is_relayed {
             self.tell_model(ModelInput::ToolResult { call_id, outcome });
         }
-    }
-
-    /// Ends the wait for a person or a client.
-    pub(crate) fn time_out(&mut self, call_id: CallId) {
-        let seconds = self.client_timeout_ms() / 1000;
-        let run = self.phase.run_mut();
-        if run.and_then(|it| it.client_calls.remove(&call_id)).is_some() {
-            let message = format!(
-                "The client that runs this tool gave no result within {seconds} seconds. It may be \
-                 gone; go on without it."
-            );
-            return self.refuse_call(call_id, ErrorInfo::new(ErrorCode::ToolTimeout, message));
-        }
-        self.time_out_approval(call_id, seconds);
     }
 }
 

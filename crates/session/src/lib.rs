@@ -51,6 +51,7 @@ mod approvals;
 mod calls;
 mod command;
 mod commands;
+mod deadlines;
 mod effect;
 mod exchanges;
 mod grants;
@@ -68,6 +69,7 @@ mod relay;
 mod run;
 mod runs;
 mod settings;
+mod steering;
 mod unread;
 
 #[cfg(test)]

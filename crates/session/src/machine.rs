@@ -8,7 +8,7 @@ use transcript::{
     SessionId, Summary,
 };
 
-use crate::agent::{Agent, Program};
+use crate::agent::Agent;
 use crate::ids::Ids;
 use crate::journal::Journal;
 use crate::lanes::{AgentLane, AgentWait, CommandLane, CommandWait};
@@ -16,7 +16,6 @@ use crate::phase::Phase;
 use crate::rate_limit::RateLimit;
 use crate::raw_lines::RawLines;
 use crate::relay::Relay;
-use crate::run::Run;
 use crate::unread::Unread;
 use crate::{
     AgentFacts, AgentInput, AnswerType, Effect, Found, Input, Judged, Line, Lookup, ProposedCall,
@@ -180,18 +179,6 @@ impl Session {
         matches!(self.phase, Phase::Closed)
     }
 
-    /// Returns when the next [`Input::Tick`] is due.
-    pub fn deadline(&self) -> Option<Millis> {
-        let all = [
-            self.agent.as_ref().and_then(|it| it.wake_at),
-            self.program().and_then(Program::idle_until),
-            self.phase.run().and_then(Run::deadline),
-            self.relay.deadline(),
-            self.raw.due(),
-        ];
-        all.into_iter().flatten().min()
-    }
-
     /// Gives up because the log cannot be written. Returns the effects that end the session's work; nothing
     /// else of it may be carried out.
     pub fn abandon(&mut self) -> Vec<Effect> {
@@ -215,22 +202,6 @@ impl Session {
             return self.settle();
         }
         effects
-    }
-
-    fn tick(&mut self) {
-        let now = self.now;
-        let is_due = |at: Option<Millis>| at.is_some_and(|it| it <= now);
-        if let Some(agent) = self.agent.as_mut().filter(|it| is_due(it.wake_at)) {
-            agent.wake_at = None;
-            self.tell(backends::RunInput::Wake);
-        }
-        for call_id in self.phase.run().map(|it| it.overdue(now)).unwrap_or_default() {
-            self.time_out(call_id);
-        }
-        if is_due(self.program().and_then(Program::idle_until)) {
-            self.now_do(Effect::Inform("an idle program is ended"));
-            self.stop_agent();
-        }
     }
 
     /// Starts the answer to the newest message, or the next queued message, if no run is open. Returns whether

@@ -1,17 +1,11 @@
-//! The queue: messages that were sent while a run is open, and messages that are steered into it.
+//! The queue: messages that were sent while a run is open.
 //!
 //! A message leaves the queue in one commit with the record that says where it went: its `user_message`, a
 //! `message_steered`, or a `message_dropped`.
 
-use backends::RunInput;
-use serde_json::json;
-use transcript::{
-    Event, MessageId, MessageRole, QueuedMessage, ResponseId, RunMessage, SendMode, SteerState,
-    Steered,
-};
+use transcript::{Event, MessageId, MessageRole, QueuedMessage, SendMode};
 
 use crate::lanes::CommandWait;
-use crate::run::{steered_in, unseen_in};
 use crate::{Lookup, MessageState, NewMessage, QueuedChange, Receipt, Refused, ReplyTo, Session};
 
 /// Messages of people that may be queued.
@@ -155,117 +149,6 @@ impl Session {
         }
     }
 
-    pub(crate) fn steer_queued(&mut self, message_id: MessageId, reply: ReplyTo<Receipt>) {
-        let Some(message) = self.journal.queue.get(&message_id).cloned() else {
-            return self.refuse(reply, Refused::NoMessage(message_id.to_string()));
-        };
-        if !self.has_run() {
-            return self.refuse(reply, Refused::NothingRuns);
-        }
-        if message.mode != SendMode::Steer {
-            let edited = Event::MessageEdited {
-                message_id: message_id.clone(),
-                text: message.text,
-                attachments: None,
-                mode: Some(SendMode::Steer),
-            };
-            self.push(None, edited);
-            self.steer(&message_id);
-        }
-        let state = self.state_of(&message_id);
-        self.reply(reply, Receipt { message_id, state });
-    }
-
-    /// Gives a queued message to the agent. If that is impossible the log says so, and the message stays queued.
-    fn steer(&mut self, message_id: &MessageId) {
-        let Some(message) = self.journal.queue.get(message_id) else { return };
-        let Some(run) = self.phase.run() else { return };
-        let is_heard = self.agent.is_some() && !self.phase.is_starting();
-        // Programs take a message once.
-        let is_new = !run.has_steered(message_id);
-        if message.is_steerable() && is_heard && is_new {
-            let message = json!({ "role": "user", "content": message.text });
-            self.tell(RunInput::Steer { message_id: message_id.clone(), message });
-        } else {
-            self.take_back(message_id);
-        }
-    }
-
-    /// Gives a resumed run the messages that were being steered into it.
-    pub(crate) fn steer_pending(&mut self) {
-        for message_id in self.pending_steers() {
-            self.steer(&message_id);
-        }
-    }
-
-    /// The agent could not take the message into its run, or took it and gave it back.
-    pub(crate) fn take_back(&mut self, message_id: &MessageId) {
-        let Some(run) = self.phase.run() else { return };
-        if let Some(queued) = self.journal.queue.get(message_id) {
-            let text = queued.text.clone();
-            return self.push_here(returned(message_id, text));
-        }
-        let Some(steered) = unseen_in(&run.message).find(|it| it.id == *message_id).cloned() else {
-            return;
-        };
-        // After those that came back before it.
-        let is_back = |it: &&Steered| {
-            it.state == SteerState::Returned && self.journal.queue.get(&it.id).is_some()
-        };
-        let position = steered_in(&run.message).filter(is_back).count();
-        let position = u32::try_from(position).unwrap_or(u32::MAX);
-        let (id, is_stopped) = (run.id.clone(), run.is_stopped());
-        self.queue_again(&id, &steered, position, is_stopped);
-    }
-
-    /// Takes back all messages because the agent is gone and the run goes to a new one.
-    pub(crate) fn take_back_all(&mut self) {
-        let Some(run) = self.phase.run() else { return };
-        let handed_over: Vec<MessageId> = unseen_in(&run.message).map(|it| it.id.clone()).collect();
-        for message_id in handed_over.into_iter().chain(self.pending_steers()) {
-            self.take_back(&message_id);
-        }
-    }
-
-    /// Takes back the messages that the ending run has not taken.
-    pub(crate) fn return_pending_steers(&mut self) {
-        let run = self.phase.run().map(|it| it.id.clone());
-        self.return_steers_of(run.as_ref());
-    }
-
-    fn return_steers_of(&mut self, run: Option<&ResponseId>) {
-        for message_id in self.pending_steers() {
-            let text = self.journal.queue.get(&message_id).map(|it| it.text.clone());
-            self.push(run, returned(&message_id, text.unwrap_or_default()));
-        }
-    }
-
-    /// Takes back the messages that the agent of a broken-off run had and nobody has seen.
-    pub(crate) fn return_unseen(&mut self, message: &RunMessage) {
-        self.return_steers_of(Some(&message.id));
-        for (position, steered) in (0..).zip(unseen_in(message)) {
-            let is_stopped = message.cancel_requested.is_some();
-            self.queue_again(&message.id, steered, position, is_stopped);
-        }
-    }
-
-    /// Queues a message again, before those that were sent after it.
-    fn queue_again(&mut self, run: &ResponseId, steered: &Steered, position: u32, held: bool) {
-        self.push(Some(run), returned(&steered.id, steered.text.clone()));
-        let queued = Event::MessageQueued {
-            message_id: steered.id.clone(),
-            client_id: None,
-            text: steered.text.clone(),
-            attachments: Vec::new(),
-            position: Some(position),
-            mode: SendMode::Queue,
-            held,
-            from: None,
-            sent: None,
-        };
-        self.push(None, queued);
-    }
-
     fn drop_message(&mut self, message: &QueuedMessage) {
         let (message_id, reason) = (message.id.clone(), Some("user".to_owned()));
         self.push(None, Event::MessageDropped { message_id, reason });
@@ -289,18 +172,8 @@ impl Session {
         self.push(None, queued);
     }
 
-    /// Whether a program was given the message and has not confirmed it yet.
-    fn is_being_steered(&self, message: &QueuedMessage) -> bool {
-        let is_program = self.program().is_some();
-        message.mode == SendMode::Steer && is_program && self.has_run()
-    }
-
-    fn pending_steers(&self) -> Vec<MessageId> {
-        let steers = self.journal.queue.messages.iter().filter(|it| it.mode == SendMode::Steer);
-        steers.map(|it| it.id.clone()).collect()
-    }
-
-    fn state_of(&self, message_id: &MessageId) -> MessageState {
+    /// Returns where a message is that was sent or steered.
+    pub(crate) fn state_of(&self, message_id: &MessageId) -> MessageState {
         match self.journal.queue.get(message_id).map(|it| it.mode) {
             Some(SendMode::Queue) => MessageState::Queued,
             Some(SendMode::Steer) => MessageState::Steering,
@@ -310,8 +183,4 @@ impl Session {
             None => MessageState::Started,
         }
     }
-}
-
-fn returned(message_id: &MessageId, text: String) -> Event {
-    Event::MessageSteered { message_id: message_id.clone(), text, state: SteerState::Returned }
 }

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
 use transcript::{
-    Call, CallId, Event, Exchange, ExchangeState, Executor, MessageId, Millis, PartKind,
-    ResponseId, RunMessage, SteerState, Steered,
+    Call, CallId, Event, Exchange, ExchangeState, Executor, Millis, ResponseId, RunMessage,
 };
 
 use crate::Asker;
@@ -68,21 +67,6 @@ impl Run {
         self.message.calls().any(is_running)
     }
 
-    /// Returns the earliest deadline of a call that waits for a person or a client.
-    pub(crate) fn deadline(&self) -> Option<Millis> {
-        let approvals = self.approvals.values().filter_map(|it| it.until);
-        approvals.chain(self.client_calls.values().copied()).min()
-    }
-
-    /// Returns the calls whose deadline has passed, the earliest first.
-    pub(crate) fn overdue(&self, now: Millis) -> Vec<CallId> {
-        let approvals = self.approvals.iter().filter_map(|(id, it)| Some((it.until?, id)));
-        let all = approvals.chain(self.client_calls.iter().map(|(id, until)| (*until, id)));
-        let mut overdue: Vec<(Millis, &CallId)> = all.filter(|(until, _)| *until <= now).collect();
-        overdue.sort_unstable();
-        overdue.into_iter().map(|(_, id)| id.clone()).collect()
-    }
-
     /// Keeps the whole arguments of a program's call while it is open.
     pub(crate) fn remember_arguments(&mut self, event: &Event) {
         match event {
@@ -106,26 +90,9 @@ impl Run {
     }
 }
 
-/// Messages that were steered into the run.
 impl Run {
-    pub(crate) fn has_steered(&self, message_id: &MessageId) -> bool {
-        steered_in(&self.message).any(|it| it.id == *message_id)
-    }
-
     /// Whether an interrupt was asked for.
     pub(crate) fn is_stopped(&self) -> bool {
         self.message.cancel_requested.is_some()
     }
-}
-
-pub(crate) fn steered_in(message: &RunMessage) -> impl Iterator<Item = &Steered> {
-    message.parts.iter().filter_map(|part| match &part.kind {
-        PartKind::Steered(steered) => Some(steered),
-        _ => None,
-    })
-}
-
-/// Returns the messages that the agent has, and as far as it says its model has not.
-pub(crate) fn unseen_in(message: &RunMessage) -> impl Iterator<Item = &Steered> {
-    steered_in(message).filter(|it| it.state == SteerState::HandedOver)
 }

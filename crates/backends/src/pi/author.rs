@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use serde_json::Value;
-use transcript::{ErrorCode, ErrorInfo, Executor, Spent};
+use transcript::{ErrorCode, ErrorInfo, Executor, RunCost};
 
 use super::tools::Call;
 use super::wire::{Block, Message, Update, Usage};
@@ -35,7 +35,7 @@ struct Written {
 
 #[derive(Debug)]
 struct Failed {
-    spent: Spent,
+    spent: RunCost,
 }
 
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl Stop {
 
 impl Author {
     pub(super) fn start_message(&mut self, out: &mut Emitter) {
-        self.end_step(Stop::Other.finish_reason(), Spent::default(), false, out);
+        self.end_step(Stop::Other.finish_reason(), RunCost::default(), false, out);
         self.calls.retain(|it| !it.has_ended);
         out.start_step(self.steps, None);
         self.message = Some(Written::default());
@@ -237,7 +237,7 @@ impl Author {
         }
     }
 
-    fn end_step(&mut self, reason: &str, spent: Spent, discarded: bool, out: &mut Emitter) {
+    fn end_step(&mut self, reason: &str, spent: RunCost, discarded: bool, out: &mut Emitter) {
         self.close_parts(|_| true, discarded, out);
         if self.message.take().is_some() {
             out.finish_step(self.steps - 1, reason, (spent.usage, spent.cost), None);

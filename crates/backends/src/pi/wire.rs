@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
-use transcript::Spent;
+use transcript::RunCost;
 
 use crate::ending::price;
 use crate::program::lenient;
@@ -274,9 +274,9 @@ impl Number {
 }
 
 impl Usage {
-    pub(super) fn emitted(&self) -> Spent {
+    pub(super) fn emitted(&self) -> RunCost {
         let cost = self.cost.get("total").and_then(Value::as_f64).and_then(price);
-        Spent { usage: self.tokens(), cost }
+        RunCost { usage: self.tokens(), cost }
     }
 
     /// Returns the token counts. `None` if the service counted nothing.

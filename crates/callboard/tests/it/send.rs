@@ -111,7 +111,7 @@ async fn a_session_continues_and_text_may_come_from_a_pipe() {
     for (args, words) in [
         (vec!["nobody", "hello"], "nobody"),
         (vec!["other", "--session", &session, "hello"], "talks to demo"),
-        (vec!["demo", "--session", "none", "hello"], "its id is at the end of its address"),
+        (vec!["demo", "--session", "none", "hello"], "its id follows /s/ in the address"),
         (vec!["demo", "  "], "the message is empty"),
         (vec!["demo", "-"], "the message is empty"),
         (vec!["demo", "--workspace", "nowhere", "hello"], "nowhere"),
@@ -330,7 +330,7 @@ async fn a_second_interrupt_exits_without_the_server() {
     signal("-STOP", server.pid());
     interrupt(child.id());
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    assert!(lines.any(|it| it.contains("once more")));
+    assert!(lines.any(|it| it.contains("interrupt again")));
     interrupt(child.id());
     lines.for_each(drop);
     assert_eq!(ended(child).code, Some(130));

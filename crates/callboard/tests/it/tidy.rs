@@ -101,9 +101,6 @@ const BANNED_WORDS: [&str; 28] = [
 /// First words of doc comments that stand for a noun.
 const BANNED_BEGINNINGS: [&str; 3] = ["What", "Of", "By"];
 
-/// Crates and files whose language is not clean yet. Delete a name when it is.
-const NOT_YET_CLEAN: [&str; 4] = ["backends", "callboard", "runtime", "web"];
-
 /// Contains the banned words, as terms to avoid.
 const GLOSSARY: &str = "glossary.md";
 
@@ -231,18 +228,9 @@ fn predicates_change_nothing_and_return_bool() {
     assert!(n_predicates > 200, "too few predicates found: {n_predicates}");
 }
 
-/// Returns the Rust files of the crates whose language is clean.
-fn clean_rust_files() -> Vec<PathBuf> {
-    let crates = std::fs::read_dir(root().join("crates")).unwrap().map(|it| it.unwrap().path());
-    let clean = crates.filter(|it| !NOT_YET_CLEAN.iter().any(|name| it.ends_with(name)));
-    let files: Vec<PathBuf> = clean.flat_map(|it| rust_files(&it)).collect();
-    assert!(files.len() > 100, "too few files found");
-    files
-}
-
 #[test]
 fn comments_and_texts_avoid_banned_words() {
-    for file in clean_rust_files() {
+    for file in rust_files(&root().join("crates")) {
         let text = std::fs::read_to_string(&file).unwrap();
         // Strings of tests are data.
         let is_test = file.components().any(|it| it.as_os_str() == "tests")
@@ -261,7 +249,7 @@ fn documents_avoid_banned_words() {
     files.extend(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|it| root().join(it)));
     assert!(files.len() > 10, "too few files found");
     for file in files {
-        if file.ends_with(GLOSSARY) || NOT_YET_CLEAN.iter().any(|it| file.ends_with(it)) {
+        if file.ends_with(GLOSSARY) {
             continue;
         }
         let text = std::fs::read_to_string(&file).unwrap();
@@ -271,7 +259,7 @@ fn documents_avoid_banned_words() {
 
 #[test]
 fn doc_comments_begin_with_a_verb_or_a_noun() {
-    for file in clean_rust_files() {
+    for file in rust_files(&root().join("crates")) {
         let text = std::fs::read_to_string(&file).unwrap();
         let mut is_first = true;
         for line in text.lines().map(str::trim_start) {
@@ -287,7 +275,7 @@ fn doc_comments_begin_with_a_verb_or_a_noun() {
 
 #[test]
 fn test_names_are_short() {
-    for file in clean_rust_files() {
+    for file in rust_files(&root().join("crates")) {
         let text = std::fs::read_to_string(&file).unwrap();
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         let is_test = |it: &str| it.starts_with("#[test]") || it.starts_with("#[tokio::test");

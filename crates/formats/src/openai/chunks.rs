@@ -57,7 +57,7 @@ pub struct ChunkFormat {
     response: Response,
     /// Content of earlier responses.
     before: Before,
-    /// Spent by the time that the client had run its calls.
+    /// Tokens that were used by the time that the client had run its calls.
     earlier_usage: Usage,
     content: Joined,
     reasoning: Joined,

@@ -7,7 +7,7 @@
 
 use crate::{
     Call, CancelReason, Decision, Direction, ErrorCode, ErrorInfo, Event, Exchange, ExchangeId,
-    ExchangeMode, Millis, OpenExchange, PartKind, RunMessage, RunStatus, Usage, Validation,
+    ExchangeMode, Millis, OpenExchange, PartKind, RunCost, RunMessage, RunStatus, Validation,
 };
 
 /// How a run ends.
@@ -16,19 +16,19 @@ pub enum Ending {
     /// The agent completed the run.
     Completed {
         /// Usage and cost of the run.
-        spent: Spent,
+        spent: RunCost,
     },
     /// The agent reported a failure or exited.
     Failed {
         /// The reason.
         error: ErrorInfo,
         /// Usage and cost of the run.
-        spent: Spent,
+        spent: RunCost,
     },
     /// A person cancelled the run.
     Cancelled {
         /// Usage and cost of the run.
-        spent: Spent,
+        spent: RunCost,
     },
     /// The run exceeded its time limit.
     TimedOut,
@@ -38,30 +38,20 @@ pub enum Ending {
     Imported,
 }
 
-/// Usage and cost of a whole run, as the agent reports them at its end. An absent field is the sum over
-/// the run's steps.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Spent {
-    /// Token counts.
-    pub usage: Option<Usage>,
-    /// Cost in US dollars.
-    pub cost: Option<f64>,
-}
-
 impl Ending {
     /// Completed; usage is summed over the steps.
     pub fn completed() -> Self {
-        Self::Completed { spent: Spent::default() }
+        Self::Completed { spent: RunCost::default() }
     }
 
     /// Cancelled; usage is summed over the steps.
     pub fn cancelled() -> Self {
-        Self::Cancelled { spent: Spent::default() }
+        Self::Cancelled { spent: RunCost::default() }
     }
 
     /// Failed; usage is summed over the steps.
     pub fn failed(error: ErrorInfo) -> Self {
-        Self::Failed { error, spent: Spent::default() }
+        Self::Failed { error, spent: RunCost::default() }
     }
 
     /// Returns whether a person cancelled the run.
@@ -89,12 +79,12 @@ impl Ending {
         }
     }
 
-    fn spent(&self) -> Spent {
+    fn spent(&self) -> RunCost {
         match self {
             Self::Completed { spent } | Self::Failed { spent, .. } | Self::Cancelled { spent } => {
                 *spent
             }
-            Self::TimedOut | Self::Restarted | Self::Imported => Spent::default(),
+            Self::TimedOut | Self::Restarted | Self::Imported => RunCost::default(),
         }
     }
 
@@ -166,7 +156,7 @@ pub fn close(answer: &RunMessage, ending: &Ending, now: Millis) -> Vec<Event> {
             .cancel_reason()
             .map(|reason| Event::OutputCancelled { reason, audio_truncated_at_ms: None }),
     );
-    let Spent { usage, cost } = ending.spent();
+    let RunCost { usage, cost } = ending.spent();
     events.push(Event::RunFinish {
         status: ending.status(),
         error: ending.error(),

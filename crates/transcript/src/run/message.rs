@@ -1,7 +1,5 @@
 //! The model of an assistant message. The reducer in `reducer.rs` builds it.
 
-use std::ops::Add;
-
 use serde_json::{Map, Value};
 
 use crate::{
@@ -40,7 +38,7 @@ pub struct RunMessage {
     /// The end of the run; `None` while it is open.
     pub finish: Option<Finish>,
     pub(crate) index: super::parts::PartIndex,
-    pub(crate) tally: super::tally::Tally,
+    pub(crate) part_traits: super::part_traits::PartTraits,
 }
 
 /// A model call within a run.
@@ -360,22 +358,6 @@ impl RunMessage {
     /// Returns whether the run was interrupted.
     pub fn was_interrupted(&self) -> bool {
         self.cancelled.is_some()
-    }
-
-    /// Returns the token counts that the run reported at its end, or else the sum over its steps.
-    pub fn usage(&self) -> Option<Usage> {
-        let finished = self.finish.as_ref().and_then(|it| it.usage);
-        finished.or_else(|| {
-            self.steps.iter().filter_map(|step| step.finished.as_ref()?.usage).reduce(Usage::plus)
-        })
-    }
-
-    /// Returns the cost in US dollars that the run reported at its end, or else the sum over its steps.
-    pub fn cost(&self) -> Option<f64> {
-        let finished = self.finish.as_ref().and_then(|it| it.cost);
-        finished.or_else(|| {
-            self.steps.iter().filter_map(|step| step.finished.as_ref()?.cost).reduce(f64::add)
-        })
     }
 }
 

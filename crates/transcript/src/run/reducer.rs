@@ -8,9 +8,9 @@ use std::ops::Range;
 
 use super::call::{input_excerpt, json_body};
 use super::excerpt::excerpt;
+use super::part_traits::PartTraits;
 use super::parts::PartIndex;
 use super::result_files::result_files;
-use super::tally::Tally;
 use crate::{
     AppliedGrant, Approval, Body, CallId, CallOutcome, CallState, Continuation, Event, EventGroup,
     Finish, Millis, OutputStream, Record, Resolution, ResponseId, Retry, RunMessage, Seq, Steered,
@@ -37,7 +37,7 @@ impl RunMessage {
             audio_truncated_at_ms: None,
             finish: None,
             index: PartIndex::keeping(body_edge),
-            tally: Tally::default(),
+            part_traits: PartTraits::default(),
         }
     }
 
@@ -65,7 +65,7 @@ impl RunMessage {
             if part.first == Seq(0) {
                 part.first = seq;
             }
-            self.tally.note(idx, part, is_at_top);
+            self.part_traits.note(idx, part, is_at_top);
         }
         touched
     }

@@ -65,7 +65,7 @@ proptest! {
     fn closing_ends_everything_once(log in any_log(60), now in 0..5000u64) {
         let endings = [
             Ending::completed(),
-            Ending::Completed { spent: Spent { usage: None, cost: Some(9.0) } },
+            Ending::Completed { spent: RunCost { usage: None, cost: Some(9.0) } },
             Ending::failed(ErrorInfo::new(ErrorCode::AgentExited, "gone")),
             Ending::cancelled(),
             Ending::TimedOut,
@@ -105,7 +105,7 @@ proptest! {
 }
 
 /// Checks that the index agrees with a scan of all parts.
-fn check_tally(answer: &RunMessage) {
+fn check_part_traits(answer: &RunMessage) {
     let ids = |calls: &mut dyn Iterator<Item = &Call>| -> Vec<CallId> {
         calls.map(|it| it.id.clone()).collect()
     };
@@ -147,7 +147,7 @@ fn check_consistent(transcript: &Transcript) {
     for message in &transcript.messages {
         assert!(message.first <= message.changed && message.changed <= transcript.head);
         let Some(answer) = message.run() else { continue };
-        check_tally(answer);
+        check_part_traits(answer);
         for (idx, part) in answer.parts.iter().enumerate() {
             assert!(part.changed <= message.changed);
             match &part.kind {

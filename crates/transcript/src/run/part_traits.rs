@@ -7,7 +7,7 @@ use crate::{Call, CallState, Exchange, Part, PartKind, RunMessage, Text, TextRol
 
 /// The parts that have each [`Trait`], and the calls of each tool.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Tally {
+pub(crate) struct PartTraits {
     traits: Vec<Traits>,
     having: [BTreeSet<usize>; Trait::ALL.len()],
     /// Tool name of each part, empty if it is not a call.
@@ -86,7 +86,7 @@ impl Traits {
     }
 }
 
-impl Tally {
+impl PartTraits {
     /// Updates the index for a part that may have changed.
     pub(crate) fn note(&mut self, idx: usize, part: &Part, is_at_top: bool) {
         if self.traits.len() <= idx {
@@ -133,54 +133,54 @@ impl RunMessage {
 
     /// Returns the number of calls.
     pub fn n_calls(&self) -> usize {
-        self.tally.having(Trait::Call).len()
+        self.part_traits.having(Trait::Call).len()
     }
 
     /// Returns the number of failed calls.
     pub fn n_failed(&self) -> usize {
-        self.tally.having(Trait::FailedCall).len()
+        self.part_traits.having(Trait::FailedCall).len()
     }
 
     /// Returns the number of denied calls.
     pub fn n_denied(&self) -> usize {
-        self.tally.having(Trait::DeniedCall).len()
+        self.part_traits.having(Trait::DeniedCall).len()
     }
 
     /// Returns the number of interrupted calls.
     pub fn n_interrupted(&self) -> usize {
-        self.tally.having(Trait::InterruptedCall).len()
+        self.part_traits.having(Trait::InterruptedCall).len()
     }
 
     /// Iterates over the failed calls.
     pub fn failed_calls(&self) -> impl Iterator<Item = &Call> {
-        self.tally.having(Trait::FailedCall).iter().filter_map(|&idx| self.call_at(idx))
+        self.part_traits.having(Trait::FailedCall).iter().filter_map(|&idx| self.call_at(idx))
     }
 
     /// Iterates over the calls that wait for a person's decision.
     pub fn waiting_calls(&self) -> impl Iterator<Item = &Call> {
-        self.tally.having(Trait::WaitingCall).iter().filter_map(|&idx| self.call_at(idx))
+        self.part_traits.having(Trait::WaitingCall).iter().filter_map(|&idx| self.call_at(idx))
     }
 
     /// Returns the last of the running calls.
     pub fn current_call(&self) -> Option<&Call> {
-        self.call_at(*self.tally.having(Trait::RunningCall).last()?)
+        self.call_at(*self.part_traits.having(Trait::RunningCall).last()?)
     }
 
     /// Returns the last call without a result.
     pub fn last_open_call(&self) -> Option<&Call> {
-        self.call_at(*self.tally.having(Trait::OpenCall).last()?)
+        self.call_at(*self.part_traits.having(Trait::OpenCall).last()?)
     }
 
     /// Returns the number of earlier calls of the same tool.
     pub fn n_before(&self, call: &Call) -> usize {
-        let places = self.tally.named.get(call.name.trim());
+        let places = self.part_traits.named.get(call.name.trim());
         let idx = self.call_index(&call.id);
         places.zip(idx).map_or(0, |(places, idx)| places.partition_point(|it| *it < idx))
     }
 
     /// Iterates over the exchanges without a reply.
     pub fn open_exchanges(&self) -> impl Iterator<Item = &Exchange> {
-        let open = self.tally.having(Trait::OpenExchange).iter();
+        let open = self.part_traits.having(Trait::OpenExchange).iter();
         open.filter_map(|&idx| match &self.parts[idx].kind {
             PartKind::Exchange(exchange) => Some(&**exchange),
             _ => None,
@@ -189,22 +189,23 @@ impl RunMessage {
 
     /// Returns the last part that is not below a sub-agent's call.
     pub fn last_top_level(&self) -> Option<&Part> {
-        self.parts.get(*self.tally.having(Trait::AtTop).last()?)
+        self.parts.get(*self.part_traits.having(Trait::AtTop).last()?)
     }
 
     /// Returns whether all parts are leaked arguments, not counting those below a sub-agent's call.
     pub fn has_only_leaked(&self) -> bool {
-        self.tally.having(Trait::AtTop).len() == self.tally.having(Trait::LeakedText).len()
+        self.part_traits.having(Trait::AtTop).len()
+            == self.part_traits.having(Trait::LeakedText).len()
     }
 
     /// Returns whether there is a final text, not counting those below a sub-agent's call.
     pub fn has_final_text(&self) -> bool {
-        !self.tally.having(Trait::FinalText).is_empty()
+        !self.part_traits.having(Trait::FinalText).is_empty()
     }
 
     /// Iterates over the texts whose role is undecided, except those below a sub-agent's call.
     pub fn undecided_texts(&self) -> impl Iterator<Item = &Text> {
-        let undecided = self.tally.having(Trait::UndecidedText).iter();
+        let undecided = self.part_traits.having(Trait::UndecidedText).iter();
         undecided.filter_map(|&idx| match &self.parts[idx].kind {
             PartKind::Text(text) => Some(text),
             _ => None,

@@ -1,0 +1,75 @@
+//! Deadlines: of calls that wait for a person or a client, of the agent, and of idle programs.
+
+use transcript::{CallId, ErrorCode, ErrorInfo, Millis};
+
+use crate::agent::Program;
+use crate::run::Run;
+use crate::{Effect, Session};
+
+/// How long a client may take to run a tool, unless approvals have a time limit.
+const CLIENT_TIMEOUT_MS: u64 = 300_000;
+
+impl Session {
+    /// Returns when the next [`Input::Tick`] is due.
+    pub fn deadline(&self) -> Option<Millis> {
+        let all = [
+            self.agent.as_ref().and_then(|it| it.wake_at),
+            self.program().and_then(Program::idle_until),
+            self.phase.run().and_then(Run::deadline),
+            self.relay.deadline(),
+            self.raw.due(),
+        ];
+        all.into_iter().flatten().min()
+    }
+
+    pub(crate) fn tick(&mut self) {
+        let now = self.now;
+        let is_due = |at: Option<Millis>| at.is_some_and(|it| it <= now);
+        if let Some(agent) = self.agent.as_mut().filter(|it| is_due(it.wake_at)) {
+            agent.wake_at = None;
+            self.tell(backends::RunInput::Wake);
+        }
+        for call_id in self.phase.run().map(|it| it.overdue(now)).unwrap_or_default() {
+            self.time_out(call_id);
+        }
+        if is_due(self.program().and_then(Program::idle_until)) {
+            self.now_do(Effect::Inform("an idle program is ended"));
+            self.stop_agent();
+        }
+    }
+
+    /// Ends the wait for a person or a client.
+    fn time_out(&mut self, call_id: CallId) {
+        let seconds = self.client_timeout_ms() / 1000;
+        let run = self.phase.run_mut();
+        if run.and_then(|it| it.client_calls.remove(&call_id)).is_some() {
+            let message = format!(
+                "The client that runs this tool gave no result within {seconds} seconds. It may be \
+                 gone; go on without it."
+            );
+            return self.refuse_call(call_id, ErrorInfo::new(ErrorCode::ToolTimeout, message));
+        }
+        self.time_out_approval(call_id, seconds);
+    }
+
+    pub(crate) fn client_timeout_ms(&self) -> u64 {
+        self.settings.limits.approval_timeout_ms.unwrap_or(CLIENT_TIMEOUT_MS)
+    }
+}
+
+impl Run {
+    /// Returns the earliest deadline of a call that waits for a person or a client.
+    fn deadline(&self) -> Option<Millis> {
+        let approvals = self.approvals.values().filter_map(|it| it.until);
+        approvals.chain(self.client_calls.values().copied()).min()
+    }
+
+    /// Returns the calls whose deadline has passed, the earliest first.
+    fn overdue(&self, now: Millis) -> Vec<CallId> {
+        let approvals = self.approvals.iter().filter_map(|(id, it)| Some((it.until?, id)));
+        let all = approvals.chain(self.client_calls.iter().map(|(id, until)| (*until, id)));
+        let mut overdue: Vec<(Millis, &CallId)> = all.filter(|(until, _)| *until <= now).collect();
+        overdue.sort_unstable();
+        overdue.into_iter().map(|(_, id)| id.clone()).collect()
+    }
+}
