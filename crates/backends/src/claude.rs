@@ -41,12 +41,14 @@ use self::wire::{ApiEvent, Line, Task};
 use crate::program::{self, Context, ProgramAgent, Recent};
 use crate::{Exit, Launch, ProgramBackend, ProgramEffect, ProgramInput, Verdict};
 
-/// Number of ended agents that are remembered. An agent sends few lines after its end, all of them soon.
+/// Number of ended Claude Code sub-agents that are remembered. An agent sends few lines after its
+/// end, all of them soon.
 const FORMER_AGENTS: usize = 32;
-/// Maximum number of active agents of a program that does not list them.
+/// Maximum number of background agents that are tracked for a Claude Code version that does not
+/// list its tasks.
 const UNLISTED: usize = 32;
 
-/// A Claude Code process.
+/// Backend of a running Claude Code process.
 #[derive(Debug)]
 pub struct Claude(ProgramAgent<Adapter>);
 
@@ -58,25 +60,27 @@ struct Adapter {
     run: Run,
 }
 
-/// State of the process, kept from one run to the next.
+/// State of a Claude Code process that is kept from one run to the next.
 #[derive(Debug)]
 struct Process {
     command: String,
     offers_tools: bool,
-    /// Id of the conversation in the last link that was logged.
+    /// Id of the Claude Code conversation in the last `agent_linked` event. `None` before the
+    /// first.
     linked: Option<String>,
-    /// Whether the program reports what it did with each of our lines.
+    /// Whether Claude Code reports what it did with each line from Callboard.
     reports_lines: bool,
-    /// Agents and commands in the background.
+    /// Agents and commands that Claude Code runs in the background.
     tasks: Vec<Task>,
-    /// Whether the program lists its tasks itself. Otherwise only its reports on each agent are known.
+    /// Whether Claude Code lists its background tasks itself. Otherwise only its reports on each
+    /// agent are known.
     lists_tasks: bool,
-    /// Calls of earlier runs that had a sub-agent, by the program's ids.
+    /// Tool calls of earlier runs that had a sub-agent, by the model service's ids.
     former_agents: Recent,
 }
 
 impl Claude {
-    /// Creates the agent for a process that [`program`] described.
+    /// Creates the backend for a Claude Code process that [`program`] described.
     pub fn new(settings: Arc<Settings>, launch: &Launch) -> Self {
         let process = Process {
             command: settings.command.first().cloned().unwrap_or_default(),
@@ -167,12 +171,13 @@ impl program::Adapter for Adapter {
 }
 
 impl Process {
-    /// Returns the name of the program for people: its command until it identifies itself as Claude Code.
+    /// Returns the name of the program for error messages: its command until it identifies itself
+    /// as Claude Code.
     fn called(&self) -> &str {
         if self.linked.is_some() { "Claude Code" } else { &self.command }
     }
 
-    /// Notes what a line reports about the process, in a run and between runs.
+    /// Updates the state of the process from a line of Claude Code, in a run and between runs.
     fn note(&mut self, line: Option<&Line>) {
         match line {
             Some(Line::Lifecycle(_)) => self.reports_lines = true,
@@ -202,14 +207,16 @@ impl Process {
         }
     }
 
-    /// Forgets the agents of a program that does not list them: none of them outlives the run before.
+    /// Forgets the background agents when a run begins, if Claude Code does not list them: no agent
+    /// outlives the previous run.
     fn run_begins(&mut self) {
         if !self.lists_tasks {
             self.tasks.clear();
         }
     }
 
-    /// Forgets the tasks that ended with the turn: all except those launched into the background.
+    /// Forgets the background tasks of tool calls that are not in `launched`: they ended with the
+    /// turn. Does nothing if Claude Code lists its tasks.
     fn turn_ended(&mut self, launched: &[String]) {
         let is_over = |it: &Task| it.tool_use_id.as_ref().is_some_and(|it| !launched.contains(it));
         if !self.lists_tasks {
@@ -217,8 +224,8 @@ impl Process {
         }
     }
 
-    /// Returns whether the program will continue by itself: it does when agents have finished. A command may
-    /// run forever.
+    /// Returns whether a background agent is active, after whose end Claude Code continues by
+    /// itself. Commands do not count, as they may run forever.
     fn has_agents(&self) -> bool {
         self.tasks.iter().any(Task::is_agent)
     }
@@ -234,7 +241,8 @@ fn begins_turn(line: &Line) -> bool {
     }
 }
 
-/// Answers a request that comes between runs with a refusal, because the program waits for an answer.
+/// Returns the line that refuses a request that Claude Code sends between runs, because it waits
+/// for an answer.
 fn reject_orphan_request(request: wire::Request) -> String {
     let id = request.request_id.clone();
     match request.about_call() {

@@ -43,15 +43,16 @@ use self::turn::Run;
 use crate::program::{Adapter, Context, ProgramAgent};
 use crate::{Exit, Launch, ProgramBackend, ProgramEffect, ResumeId, RunEffect, Verdict};
 
-/// The `source` of lines that cannot be read.
+/// The `source` of `unrecognized` events with lines of Codex that cannot be read.
 const SOURCE: &str = "codex";
 /// Time that Codex has to end a turn that was interrupted, or whose end seems to be lost.
 const END_TIMEOUT_MS: u64 = 5000;
 
-/// Maximum number of our requests that stay without a response after a run.
+/// Maximum number of Callboard's requests to Codex that are remembered without a response after a
+/// run.
 const UNANSWERED: usize = 32;
 
-/// Creates the agent for a process that [`program`] described.
+/// Creates the backend for a Codex process that [`program`] described.
 pub fn backend(settings: Arc<Settings>, launch: &Launch) -> Box<dyn ProgramBackend> {
     match settings.app_server {
         true => Box::new(ProgramAgent::new(Codex::new(settings, launch))),
@@ -66,22 +67,24 @@ struct Codex {
     settings: Arc<Settings>,
     launch: Launch,
     link: Link,
-    /// Our requests that have no response yet.
+    /// Callboard's requests to Codex that have no response yet, by their ids.
     sent: BTreeMap<u64, Sent>,
-    /// Version of the running program, as it reports itself.
+    /// Version of the running Codex, as it reports itself. `None` before the response to
+    /// `initialize`.
     version: Option<String>,
-    /// Link to a conversation that was opened while no run was open.
+    /// `agent_linked` event of a conversation that was opened while no run was open. The next run
+    /// emits it.
     unsent_link: Option<Event>,
     run: Option<Run>,
-    /// Id of the previous run's turn.
+    /// Codex's id of the previous run's turn. `None` before the end of the first turn.
     ended_turn: Option<String>,
-    /// Whether Codex reports, by our ids, which messages the model has seen.
+    /// Whether Codex reports which messages the model has seen, by Callboard's message ids.
     echoes_ids: bool,
-    /// Usage of the whole thread. `None` if an earlier process began to count.
+    /// Token usage of the whole Codex thread. `None` if its counts began in an earlier process.
     used: Option<Usage>,
 }
 
-/// Progress of the connection with Codex.
+/// State of the connection to Codex and its conversation.
 #[derive(Debug)]
 enum Link {
     New,
@@ -99,16 +102,18 @@ enum Sent {
     },
     StartTurn,
     Steer,
-    /// A message to the model with a person's reason for a refusal. `name` is the refused tool.
+    /// A message that gives the model a person's reason for refusing a tool call. `name` is the
+    /// refused tool.
     Correction {
         name: String,
     },
-    /// A request whose response has no effect.
+    /// A request to Codex whose response has no effect.
     Other,
 }
 
 impl Sent {
-    /// Returns the method, if the connection depends on the request.
+    /// Returns the JSON-RPC method of the request, if the connection to Codex cannot work without
+    /// it.
     fn method(&self) -> Option<&'static str> {
         match self {
             Self::Initialize => Some("initialize"),
@@ -120,7 +125,8 @@ impl Sent {
     }
 }
 
-/// Returns whether the error is that the method is unknown: by its number, or by the text of Codex's parser.
+/// Returns whether a JSON-RPC error means that Codex does not know the method: by its code, or by
+/// the text of Codex's parser.
 fn is_unknown(method: &str, error: &Value) -> bool {
     let message = error["message"].as_str().unwrap_or_default();
     error["code"] == -32601 || message.contains(&format!("unknown variant `{method}`"))
@@ -199,7 +205,8 @@ impl Adapter for Codex {
         cx.steering.send(id.to_string(), message_id, wire::words(&input));
     }
 
-    /// Answers a request. Codex takes no reason with a refusal, so the model gets the reason as a message.
+    /// Answers Codex's request for a decision about a tool call. Codex takes no reason with a
+    /// refusal, so the model gets a person's reason as a message.
     fn decide(&mut self, call_id: &CallId, request: Request, verdict: Verdict, cx: &mut Cx) {
         let agent = request.agent.as_deref();
         let asked = self.run.as_mut().and_then(|it| it.asked_tool(call_id, agent));
@@ -264,7 +271,8 @@ impl Adapter for Codex {
 // Runs
 
 impl Codex {
-    /// Takes the next step towards the turn.
+    /// Sends the next request that leads to a turn: `initialize`, opening the thread, then
+    /// `turn/start`.
     fn advance(&mut self, cx: &mut Cx) {
         if cx.is_gone() {
             return self.fail(failure::of_text("it is restarting; send the message again"), cx);
@@ -297,7 +305,7 @@ impl Codex {
         self.request(method, &params, Sent::OpenThread { resumes: resume.is_some() }, cx);
     }
 
-    /// Interrupts the turn, as soon as its id is known.
+    /// Asks Codex to interrupt the turn of an interrupted run, as soon as the turn's id is known.
     fn interrupt_turn(&mut self, cx: &mut Cx) {
         let Some(run) = self.run.as_ref().filter(|it| it.is_interrupted) else { return };
         let (Some(turn), Link::Open { thread }) = (&run.turn, &self.link) else { return };
@@ -306,7 +314,8 @@ impl Codex {
         self.interrupt_agents(cx);
     }
 
-    /// Returns the thread and the turn of an agent, or of Codex itself, if a message can be sent there now.
+    /// Returns the thread and the turn of a sub-agent, or of Codex itself. `None` if no message can
+    /// be sent there now.
     fn turn_of(&self, agent: Option<&str>) -> Option<(String, String)> {
         let run = self.run.as_ref().filter(|it| !it.is_interrupted)?;
         match (agent, &self.link) {
@@ -328,7 +337,7 @@ impl Codex {
         self.end(RunStatus::Failed, Some(error), cx);
     }
 
-    /// Ends the run. Nothing may be emitted after it.
+    /// Ends the run with this status. Nothing may be emitted after it.
     fn end(&mut self, status: RunStatus, error: Option<ErrorInfo>, cx: &mut Cx) {
         let Some(mut run) = self.run.take() else { return };
         self.ended_turn = run.turn.take().or(self.ended_turn.take());
@@ -411,7 +420,8 @@ impl Codex {
         }
     }
 
-    /// Handles an app-server that lacks a required method: another backend continues the run.
+    /// Handles an app-server that lacks a required method: the `codex exec` backend continues the
+    /// run.
     fn outdated(&mut self, method: &str, cx: &mut Cx) {
         if self.run.as_ref().is_some_and(|it| it.is_interrupted) {
             cx.out.push(ProgramEffect::Quit);
@@ -468,7 +478,7 @@ impl Codex {
         }
     }
 
-    /// Handles a request of Codex, by asking a person or by refusing it.
+    /// Handles a request of Codex: asks a person, or refuses it.
     fn handle_request(
         &mut self,
         method: &str,
@@ -507,8 +517,8 @@ impl Codex {
         id
     }
 
-    /// Forgets the oldest requests that have no response, if there are too many. After a run ends, only
-    /// responses to our requests can still arrive.
+    /// Forgets the oldest of Callboard's requests about ended runs that have no response, if there
+    /// are too many.
     fn forget_unanswered(&mut self) {
         let too_many = self.sent.len().saturating_sub(UNANSWERED);
         let of_no_use = |it: &Sent| {

@@ -18,19 +18,19 @@ use super::wire::{ApiEvent, Block, Delta, TokenCounts};
 use crate::emitter::Emitter;
 use crate::openai::FinishReason;
 
-/// Number of ended messages whose blocks may still be finished.
+/// Number of ended model messages whose blocks may still arrive in finished form.
 const REMEMBERED: usize = 32;
 
-/// The end of a message.
+/// The way in which a message of the model ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum MessageEnd {
-    /// The message is complete.
+    /// The message of the model is complete.
     Whole,
-    /// A person stopped it.
+    /// The message was cut off because a person stopped the run.
     Stopped,
-    /// An error broke it off.
+    /// The message was cut off by an error.
     BrokeOff,
-    /// Another message has begun, without a report of this one's end.
+    /// Another message of the model has begun, without a report of this message's end.
     Superseded,
 }
 
@@ -39,24 +39,24 @@ pub(super) struct Author {
     parent: Option<CallId>,
     steps: u32,
     message: Option<Message>,
-    /// Messages that have ended, the newest last: their ids and blocks.
+    /// Messages of the model that have ended, the newest last: their ids and blocks.
     ended: VecDeque<(String, Vec<BlockState>)>,
-    /// Whether visible text was emitted since the field was last read.
+    /// Whether visible text was emitted since this flag was last cleared.
     pub(super) has_visible_text: bool,
 }
 
-/// The current message, which is a step.
+/// The message that the model is writing, which is one step.
 #[derive(Debug)]
 struct Message {
     id: String,
     blocks: Vec<BlockState>,
     tokens: TokenCounts,
-    /// Whether the counts are final. The first counts come before any output.
+    /// Whether the token counts are final. The first counts arrive before any output.
     tokens_are_final: bool,
     stop_reason: Option<String>,
     has_calls: bool,
-    /// Whether the message failed with text that no finished block has confirmed. The next line shows whether
-    /// the text is kept.
+    /// Whether the model's message failed with text that no finished block has confirmed. The next
+    /// line shows whether the text is kept.
     broke_off: bool,
 }
 
@@ -77,8 +77,8 @@ impl Author {
         self.parent.as_ref() == Some(parent)
     }
 
-    /// Handles an event of the model service. `end` is how the message ends, if this is its end. Returns
-    /// false if the event refers to an unknown block.
+    /// Handles a streaming event of the model service. `end` is how the message ends if the event
+    /// ends it. Returns false if a text or thinking delta refers to an unknown block.
     pub(super) fn handle_event(
         &mut self,
         event: ApiEvent,
@@ -116,7 +116,8 @@ impl Author {
         true
     }
 
-    /// Handles a finished block. Returns false if it is of an unknown kind.
+    /// Handles a finished block of a model message. Returns false if a model message cannot have a
+    /// block of this kind.
     pub(super) fn finish_block(
         &mut self,
         message_id: &str,
@@ -149,13 +150,13 @@ impl Author {
         true
     }
 
-    /// Emits a complete text outside of any message.
+    /// Emits a complete text that belongs to no model message, such as the output of a command.
     pub(super) fn emit_text(&mut self, text: String, out: &mut Emitter) {
         self.has_visible_text = true;
         TextBlock::new(false).confirm(text, self.parent.as_ref(), out);
     }
 
-    /// Closes the open blocks of the message, and its step.
+    /// Ends the current message of the model: closes its open blocks and its step.
     pub(super) fn finish_message(&mut self, end: MessageEnd, calls: &mut Calls, out: &mut Emitter) {
         let Some(mut message) = self.message.take() else { return };
         let is_superseded = matches!(end, MessageEnd::Superseded);
@@ -197,7 +198,8 @@ impl Author {
         self.message.as_ref().is_some_and(|it| it.id == message_id)
     }
 
-    /// Returns the blocks of the current message or of one that has ended.
+    /// Returns the blocks of a message, if it is the current one or an ended one that is
+    /// remembered.
     fn blocks_of(&mut self, message_id: &str) -> Option<&mut Vec<BlockState>> {
         match &mut self.message {
             Some(message) if message.id == message_id => Some(&mut message.blocks),
@@ -212,7 +214,8 @@ impl Author {
         self.message.as_mut()?.blocks.iter_mut().find(|it| it.index == Some(index))
     }
 
-    /// Makes that message the current one.
+    /// Begins a message with this id, unless it is the current one. The current message is
+    /// superseded.
     fn open_message(&mut self, message_id: &str, calls: &mut Calls, out: &mut Emitter) {
         if !self.is_current(message_id) {
             self.finish_message(MessageEnd::Superseded, calls, out);
@@ -335,7 +338,8 @@ impl Author {
 }
 
 impl TokenCounts {
-    /// Adds up the counts. The program counts reads and writes of the cache separately.
+    /// Converts Claude Code's token counts to a usage. Claude Code counts cache reads and cache
+    /// writes apart from the other input tokens.
     pub(super) fn usage(self) -> Usage {
         let cached = self.cache_read_input_tokens;
         let parts = [self.input_tokens, self.cache_creation_input_tokens, cached];
@@ -350,7 +354,7 @@ impl TokenCounts {
         }
     }
 
-    /// Replaces counts by later ones, which also count the whole message.
+    /// Replaces token counts by later ones, which count the whole message too.
     fn updated(self, later: Self) -> Self {
         Self {
             input_tokens: later.input_tokens.or(self.input_tokens),

@@ -8,9 +8,10 @@ use crate::emitter::{Emitter, Part};
 
 #[derive(Debug)]
 pub(super) struct BlockState {
-    /// Index from the model service. `None` for a block that arrived only finished.
+    /// Index that the model service gave the block. `None` for a block that arrived only in
+    /// finished form.
     pub(super) index: Option<u64>,
-    /// Whether the service has ended the block.
+    /// Whether the model service has ended the block.
     pub(super) is_stopped: bool,
     pub(super) block: BlockKind,
 }
@@ -18,15 +19,15 @@ pub(super) struct BlockState {
 #[derive(Debug)]
 pub(super) enum BlockKind {
     TextBlock(TextBlock),
-    /// A call, by the provider's id.
+    /// A tool call, by the id that the model service gave it.
     Call(String),
 }
 
-/// Position of a finished block among the blocks of its message.
+/// Match of a finished block among the blocks of its message that have arrived.
 #[derive(Debug)]
 pub(super) enum Target {
     Here(usize),
-    /// The block has arrived before.
+    /// The finished block has arrived before.
     Again,
     Nowhere,
 }
@@ -48,7 +49,8 @@ pub(super) fn has_call(blocks: &[BlockState], id: &str) -> bool {
     blocks.iter().any(|it| matches!(&it.block, BlockKind::Call(listed) if listed == id))
 }
 
-/// Finds the block that a finished text belongs to: by its text, or else the block that began last.
+/// Finds the block that a finished text belongs to: an unconfirmed block with the same text, or
+/// else the unconfirmed block that began last.
 pub(super) fn find_target(blocks: &[BlockState], is_thinking: bool, text: &str) -> Target {
     let words = || {
         let blocks = blocks.iter().enumerate();
@@ -65,18 +67,18 @@ pub(super) fn find_target(blocks: &[BlockState], is_thinking: bool, text: &str) 
     words().rfind(waits).map_or(Target::Nowhere, |(at, _)| Target::Here(at))
 }
 
-/// A text or a thinking block.
+/// A text or a thinking block of a model message.
 #[derive(Debug)]
 pub(super) struct TextBlock {
     pub(super) is_thinking: bool,
-    /// Blanks before the first visible text.
+    /// White space that arrived before the first visible text of the block.
     blanks: String,
     part: Option<Part>,
-    /// Digest of the text, once the part is closed.
+    /// Hash of the block's final text. `None` until the block is closed.
     digest: Option<u64>,
-    /// Whether the finished block has arrived.
+    /// Whether the finished form of the block has arrived.
     is_confirmed: bool,
-    /// Whether the part was closed as discarded.
+    /// Whether the block's part was closed as discarded.
     is_discarded: bool,
 }
 
@@ -92,7 +94,7 @@ impl TextBlock {
         }
     }
 
-    /// Returns whether the part is shown and not confirmed by a finished block.
+    /// Returns whether the block's part has begun and is not closed.
     pub(super) fn is_open(&self) -> bool {
         self.part.is_some() && self.digest.is_none()
     }
@@ -120,7 +122,8 @@ impl TextBlock {
         }
     }
 
-    /// Takes the text of the finished block. Returns false if the text was shown before.
+    /// Takes the text of the finished block. Returns false if the block was already shown and
+    /// closed.
     pub(super) fn confirm(
         &mut self,
         text: String,
@@ -140,7 +143,8 @@ impl TextBlock {
         is_news
     }
 
-    /// Closes the part with the text so far. `discarded`: the model writes it again.
+    /// Closes the block's part with the text so far, unless it is closed. `discarded`: the model
+    /// writes the text again.
     pub(super) fn close_as_it_is(
         &mut self,
         discarded: bool,

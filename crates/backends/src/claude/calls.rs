@@ -22,11 +22,12 @@ use crate::program::{MAX_OPEN, abandoned};
 pub(super) struct Calls {
     open: HashMap<String, Call>,
     started: usize,
-    /// Calls that have ended: a sub-agent may write within a call that has its result.
+    /// Tool calls that have ended, by the model service's ids: a sub-agent may write within a call
+    /// that has its result.
     ended: Recent<CallId>,
 }
 
-/// Number of ended calls that are remembered. No line refers to older ones.
+/// Number of ended tool calls that are remembered. No line of Claude Code refers to older ones.
 const ENDED: usize = 128;
 
 impl Default for Calls {
@@ -38,16 +39,18 @@ impl Default for Calls {
 #[derive(Debug)]
 struct Call {
     id: CallId,
-    /// Number of earlier calls in the run.
+    /// Number of the tool call within the run, from 1.
     number: usize,
     name: String,
     arguments: Arguments,
-    /// The arguments as the program parsed them.
+    /// Arguments of the tool call as Claude Code parsed them. `None` until they are known.
     input: Option<Value>,
     phase: Phase,
-    /// Reason for which a person refused the call.
+    /// Error with which the tool call will end, because a person refused it or nobody decided in
+    /// time.
     refusal: Option<ErrorInfo>,
-    /// The result that the model got for a call that continues in the background.
+    /// Result that the model got for a tool call that continues in the background. `None` for any
+    /// other call.
     launched: Option<Outcome>,
 }
 
@@ -59,8 +62,8 @@ enum Arguments {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Phase {
-    /// The arguments are complete. `since` is the time from which the call may run, `None` while a person has
-    /// to decide first.
+    /// The tool call neither runs nor waits for a decision. `since` is the time at which its
+    /// arguments were complete, `None` before that and after a decision.
     Ready {
         since: Option<Millis>,
     },
@@ -76,7 +79,8 @@ impl Calls {
         open.or_else(|| self.ended.get(provider_id))
     }
 
-    /// Starts a call, unless it is open. The model service may reuse an id after the call has ended.
+    /// Starts a tool call, unless one with this id is open. The model service may reuse an id after
+    /// the call has ended.
     pub(super) fn start(
         &mut self,
         provider_id: &str,
@@ -113,8 +117,8 @@ impl Calls {
         }
     }
 
-    /// Ends the arguments. `input` is the value that the program parsed; the model's own text is kept if it
-    /// has the same value.
+    /// Ends the arguments of a tool call. `input` is the value that Claude Code parsed; the model's
+    /// own text is kept if it has the same value.
     pub(super) fn finish_arguments(&mut self, provider_id: &str, input: &Value, out: &mut Emitter) {
         let Some(call) = self.open.get_mut(provider_id) else { return };
         let Arguments::Coming(text) = &mut call.arguments else { return };
@@ -129,7 +133,8 @@ impl Calls {
         call.end_arguments(arguments, false, out);
     }
 
-    /// Notes that the message with the call has ended. `is_whole`: the call is complete.
+    /// Handles the end of the model message that makes the tool call. `is_whole`: the service has
+    /// sent the whole call.
     pub(super) fn message_ended(&mut self, provider_id: &str, is_whole: bool, out: &mut Emitter) {
         let Some(call) = self.open.get_mut(provider_id) else { return };
         match &mut call.arguments {
@@ -149,14 +154,15 @@ impl Calls {
         }
     }
 
-    /// Marks the call as running, as the program reports.
+    /// Marks the tool call as running, because Claude Code has reported that it runs.
     pub(super) fn run(&mut self, provider_id: &str, out: &mut Emitter) {
         if let Some(call) = self.open.get_mut(provider_id) {
             call.run(out);
         }
     }
 
-    /// Finds the newest open call that a request without an id may be about. Returns the provider's id.
+    /// Finds the newest open tool call that an approval request without an id may be about. Returns
+    /// the model service's id of the call.
     pub(super) fn unasked(&self, name: &str, input: &Value) -> Option<String> {
         let may_be = |call: &&(&String, &Call)| {
             let (_, call) = call;
@@ -167,14 +173,14 @@ impl Calls {
         calls.filter(|it| may_be(&it)).max_by_key(|(_, it)| it.number).map(|(id, _)| id.clone())
     }
 
-    /// Marks the call as waiting for a decision.
+    /// Marks the tool call as waiting for a decision.
     pub(super) fn ask(&mut self, provider_id: &str) {
         if let Some(call) = self.open.get_mut(provider_id) {
             call.phase = Phase::Asking;
         }
     }
 
-    /// Marks the call as running after a person allowed it.
+    /// Marks the tool call as running after it was allowed.
     pub(super) fn allow(&mut self, provider_id: &str, out: &mut Emitter) {
         if let Some(call) = self.open.get_mut(provider_id) {
             call.phase = Phase::Ready { since: None };
@@ -196,7 +202,8 @@ impl Calls {
         Some(&self.open.get(provider_id)?.name)
     }
 
-    /// Notes that the call continues in the background, although the model has a result for it.
+    /// Notes that the tool call continues in the background, although the model has a result for
+    /// it.
     pub(super) fn launch(&mut self, provider_id: &str, outcome: Outcome, out: &mut Emitter) {
         if let Some(call) = self.open.get_mut(provider_id) {
             call.finish_late_arguments(out);
@@ -205,7 +212,7 @@ impl Calls {
         }
     }
 
-    /// Returns the calls that continue in the background, by the provider's ids.
+    /// Returns the tool calls that continue in the background, by the model service's ids.
     pub(super) fn launched(&self) -> Vec<String> {
         let launched = self.open.iter().filter(|(_, it)| it.launched.is_some());
         let mut ids: Vec<String> = launched.map(|(id, _)| id.clone()).collect();
@@ -213,7 +220,8 @@ impl Calls {
         ids
     }
 
-    /// Ends a call that continued in the background, as `task` reports. Returns false for any other call.
+    /// Ends a tool call that continued in the background, as `task` reports. Returns false for any
+    /// other call.
     pub(super) fn end_launched(
         &mut self,
         provider_id: &str,
@@ -230,13 +238,14 @@ impl Calls {
         true
     }
 
-    /// Returns the provider's id of the oldest call, if too many are open.
+    /// Returns the model service's id of the oldest open tool call, if more than [`MAX_OPEN`] are
+    /// open.
     pub(super) fn oldest_excess(&self) -> Option<String> {
         let oldest = self.open.iter().filter(|_| self.open.len() > MAX_OPEN);
         oldest.min_by_key(|(_, it)| it.number).map(|(id, _)| id.clone())
     }
 
-    /// Ends a call that was abandoned; later lines about it are ignored.
+    /// Ends a tool call that was abandoned. Later lines about it are ignored.
     pub(super) fn abandon(&mut self, provider_id: &str, out: &mut Emitter) {
         self.end(provider_id, Outcome::failed(abandoned()), out);
         self.ended.forget(provider_id);
@@ -279,7 +288,7 @@ impl Call {
         }
     }
 
-    /// Ends incomplete arguments as they are, because a result has arrived.
+    /// Ends the arguments of a tool call with the text so far, because its result has arrived.
     fn finish_late_arguments(&mut self, out: &mut Emitter) {
         if let Arguments::Coming(text) = &mut self.arguments {
             let text = std::mem::take(text);
@@ -294,7 +303,8 @@ impl Call {
     }
 }
 
-/// Returns whether the arguments are complete JSON. A call without arguments has an empty text.
+/// Returns whether the arguments of a tool call are complete JSON. A call without arguments has an
+/// empty text.
 fn is_whole_json(text: &str) -> bool {
     text.is_empty() || serde_json::from_str::<IgnoredAny>(text).is_ok()
 }

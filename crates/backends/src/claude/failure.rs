@@ -6,7 +6,8 @@ use super::text::shortened;
 use super::wire::TurnResult;
 use crate::Exit;
 
-/// Explains a turn that failed. `kind` is the program's name for the error of its model service.
+/// Returns the error of a turn that failed. `kind` is Claude Code's name for the error of its model
+/// service.
 pub(super) fn of_turn(result: &TurnResult, kind: Option<&str>) -> ErrorInfo {
     let errors = result.errors.iter().flatten().map(String::as_str);
     let said = match &result.result {
@@ -69,7 +70,7 @@ pub(super) fn of_turn(result: &TurnResult, kind: Option<&str>) -> ErrorInfo {
     ErrorInfo::new(code, message)
 }
 
-/// Explains the end of the process during a run.
+/// Returns the error of a run during which the Claude Code process ended.
 pub(super) fn exited(who: &str, exit: &Exit) -> ErrorInfo {
     let how = exit.how();
     let message = match exit.stderr_tail().as_str() {

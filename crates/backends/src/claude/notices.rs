@@ -25,20 +25,21 @@ pub(super) fn of_compacted(compacted: Compacted) -> String {
     format!("Claude Code compacted the conversation{}.", sizes.unwrap_or_default())
 }
 
-/// Describes a failed compaction. `None` for any other status.
+/// Describes a failed compaction of the conversation. `None` for any other status.
 pub(super) fn of_status(status: Status) -> Option<String> {
     status.compact_result.filter(|it| it != "success")?;
     let why = status.compact_error.unwrap_or_else(|| "it did not say why".to_owned());
     Some(format!("Claude Code could not compact the conversation ({why})."))
 }
 
-/// Describes a change of the permission mode.
+/// Describes a change of Claude Code's permission mode. `None` if the status has no mode.
 pub(super) fn of_mode(status: &Status) -> Option<String> {
     let mode = status.permission_mode.as_ref()?;
     Some(format!("Claude Code's permission mode is {mode} now."))
 }
 
-/// Describes a usage limit that is reached or nearly reached. `None` for any other state.
+/// Describes a usage limit of the account that is reached or nearly reached. `None` for any other
+/// state.
 pub(super) fn of_limit(limit: &LimitInfo, now: Millis) -> Option<(Level, String)> {
     let (level, what) = match limit.status.as_deref()? {
         "allowed_warning" => (Level::Info, "is nearly reached"),
@@ -54,7 +55,7 @@ pub(super) fn of_limit(limit: &LimitInfo, now: Millis) -> Option<(Level, String)
     Some((level, format!("The account's usage limit {what}.{}", when.unwrap_or_default())))
 }
 
-/// Describes a failed login. `None` for any other state.
+/// Describes a failed login of Claude Code. `None` for any other state.
 pub(super) fn of_login(login: &Login) -> Option<String> {
     let why = login.error.as_deref().filter(|it| !it.trim().is_empty())?;
     let said = login.output.as_deref().unwrap_or_default().join("\n");
@@ -62,7 +63,7 @@ pub(super) fn of_login(login: &Login) -> Option<String> {
     Some(shortened(text.trim()))
 }
 
-/// Describes a failed hook. `None` if the hook succeeded.
+/// Describes a failed hook of Claude Code. `None` if the hook succeeded.
 pub(super) fn of_hook(hook: &Hook) -> Option<String> {
     let has_failed =
         hook.outcome.as_deref() == Some("error") || hook.exit_code.is_some_and(|it| it != 0);

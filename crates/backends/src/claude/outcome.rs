@@ -18,24 +18,24 @@ pub(super) struct Outcome {
     pub(super) output: Vec<(OutputStream, String)>,
     pub(super) result: Option<Value>,
     pub(super) error: Option<ErrorInfo>,
-    /// Truncation, if the model got only a part of the output.
+    /// Truncation, if the model got only a part of the tool call's output.
     pub(super) truncated: Option<Truncated>,
 }
 
-/// The context in which a call failed.
+/// The context of a tool call that failed.
 #[derive(Debug)]
 pub(super) struct CallContext<'a> {
     pub(super) tool_name: &'a str,
-    /// Error of a refusal by a person.
+    /// Error of a tool call that was refused through Callboard. `None` if it was not refused.
     pub(super) refusal: Option<&'a ErrorInfo>,
     /// Whether a person asked to stop the run.
     pub(super) is_stopped: bool,
-    /// The program's metadata about the call, if any.
+    /// Claude Code's metadata about the tool call, if any.
     pub(super) meta: Option<&'a Value>,
 }
 
-/// Returns the truncation of a result of which the model got only the beginning. The program keeps the whole
-/// result in a file.
+/// Returns the truncation of a tool result of which the model got only the beginning. Claude Code
+/// keeps the whole result in a file.
 fn truncated(content: &Value, structured: Option<&Value>) -> Option<Truncated> {
     let total_bytes = structured?.get("persistedOutputSize")?.as_u64()?;
     let shown_bytes = text_of(content).len() as u64;
@@ -43,7 +43,7 @@ fn truncated(content: &Value, structured: Option<&Value>) -> Option<Truncated> {
 }
 
 impl Outcome {
-    /// Returns the outcome of a call that never ran, or whose effect is unknown.
+    /// Returns the outcome of a tool call that never ran, or whose effect is unknown.
     pub(super) fn failed(error: ErrorInfo) -> Self {
         Self {
             has_run: false,
@@ -87,7 +87,7 @@ impl Outcome {
         Self { has_run: true, output, result, error: None, truncated }
     }
 
-    /// Adds how a background call ended to the result of its launch.
+    /// Adds the end of a background task to the outcome of the tool call that launched it.
     pub(super) fn ended(mut self, task: &TaskEnd) -> Self {
         let status = task.status.as_deref().unwrap_or("completed");
         if let Some(Value::Object(fields)) = &mut self.result {
@@ -123,7 +123,7 @@ impl Outcome {
         outcome
     }
 
-    /// Returns the outcome of a call that ran and failed. `text` is the program's report.
+    /// Returns the outcome of a tool call that ran and failed. `text` is Claude Code's report.
     fn of_failure(tool_name: &str, text: &str) -> Self {
         if tool_name == "Bash"
             && let Some((code, printed)) = exit_code(text)
@@ -153,7 +153,7 @@ impl Outcome {
 }
 
 impl CallContext<'_> {
-    /// Returns the reason for which the call did not run. `None` if it ran.
+    /// Returns the error of a tool call that did not run. `None` if it ran.
     fn why_not_run(&self, text: &str) -> Option<ErrorInfo> {
         let Some(kind) = self.meta.and_then(|it| it.get("non_execution_kind")?.as_str()) else {
             return self.why_refused(text);
@@ -169,8 +169,8 @@ impl CallContext<'_> {
         })
     }
 
-    /// Returns the reason of a refusal. Versions without metadata report it as text: the text that we gave,
-    /// or their own.
+    /// Returns the error of a refused tool call, for versions of Claude Code without metadata. They
+    /// report a refusal as text: Callboard's text, or their own.
     fn why_refused(&self, text: &str) -> Option<ErrorInfo> {
         if self.meta.is_some() {
             return None;
@@ -185,13 +185,14 @@ impl CallContext<'_> {
     }
 }
 
-/// Returns whether the text is the program's report of a call that its own rules forbid.
+/// Returns whether the text is Claude Code's report of a tool call that its own rules forbid.
 fn is_refusal(text: &str) -> bool {
     text.starts_with("Permission to use ") && text.contains("has been denied")
         || text.starts_with("Claude requested permissions to ")
 }
 
-/// Returns whether the text is a command's output, and not the program's note that there was none.
+/// Returns whether the content is a command's output. Claude Code's note that there was none is
+/// not.
 fn is_print(content: &Value) -> bool {
     matches!(plain(content.clone()), Value::String(text) if text != NO_OUTPUT && !text.is_empty())
 }
@@ -200,7 +201,7 @@ fn interrupted() -> ErrorInfo {
     ErrorInfo::new(ErrorCode::ToolInterrupted, "Tool call was interrupted by the user")
 }
 
-/// Takes out the fields that go to the log as output.
+/// Removes `stdout` and `stderr` from a tool result, and returns them as output for the log.
 fn take_output(fields: &mut Map<String, Value>) -> Vec<(OutputStream, String)> {
     let mut output = Vec::new();
     for (name, stream) in [("stdout", OutputStream::Stdout), ("stderr", OutputStream::Stderr)] {
@@ -215,8 +216,8 @@ fn take_output(fields: &mut Map<String, Value>) -> Vec<(OutputStream, String)> {
     output
 }
 
-/// Flattens a file that was read, and drops the original of an edited file, which is redundant with the
-/// patch.
+/// Tidies a tool result: flattens the `file` object of a file that was read, and drops the original
+/// of an edited file, because the patch has the same information.
 fn tidy(mut fields: Map<String, Value>) -> Map<String, Value> {
     fields.shift_remove("originalFile");
     match fields.shift_remove("file") {
@@ -233,7 +234,7 @@ fn is_blank(value: &Value) -> bool {
     matches!(value, Value::Null | Value::Bool(false)) || value.as_str() == Some("")
 }
 
-/// Joins blocks that are all texts into one.
+/// Joins the blocks of a tool result into one text, if all of them are texts.
 fn plain(content: Value) -> Value {
     let is_text = |it: &Value| it.get("text").is_some_and(Value::is_string);
     match &content {
@@ -242,7 +243,8 @@ fn plain(content: Value) -> Value {
     }
 }
 
-/// Splits the text of a command that failed, which begins with `Exit code 3`.
+/// Splits Claude Code's text about a command that failed, which begins with `Exit code 3`, into
+/// exit code and output. `None` without an exit code.
 fn exit_code(text: &str) -> Option<(i64, &str)> {
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     Some((first.strip_prefix("Exit code ")?.parse().ok()?, rest))

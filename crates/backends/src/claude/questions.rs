@@ -6,22 +6,24 @@ use transcript::{ErrorCode, ErrorInfo};
 use super::stdin;
 use crate::Verdict;
 
-/// A request of the program that waits for a decision.
+/// A request of Claude Code that waits for a decision about a tool call.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) id: String,
     pub(super) provider_call_id: String,
-    /// Arguments with which the call would run.
+    /// Arguments with which Claude Code would run the tool call.
     pub(super) input: Value,
-    /// Whether the request is a form, whose answers go into the input.
+    /// Whether the request is a form, whose answers are added to the tool call's arguments.
     pub(super) has_form: bool,
 }
 
-/// Number of answered requests that are remembered. The program repeats a request soon, or not at all.
+/// Number of answered requests that are remembered. Claude Code repeats a request soon, or not at
+/// all.
 pub(super) const ANSWERED: usize = 64;
 
 impl Request {
-    /// Returns the line that answers the request, and the reason if the call must not run.
+    /// Returns the line that answers Claude Code's request, and an error if the tool call must not
+    /// run.
     pub(super) fn answer(&self, verdict: Verdict) -> (String, Option<ErrorInfo>) {
         match self.allowed_input(verdict) {
             Ok(input) => (stdin::allow(&self.id, &input), None),

@@ -20,42 +20,42 @@ use crate::program::{Ask, MAX_AGENTS, Recent, TOOL_SERVER, newest};
 use crate::steering::Steered;
 use crate::{Exit, ProgramEffect, RunEffect, Verdict};
 
-/// Time that the program has to stop, or to begin a turn by itself.
+/// Time that Claude Code has to stop a run, or to begin a turn by itself.
 const REACTION_TIMEOUT_MS: u64 = 5000;
-/// Time that the program has to begin the turn that reports stopped tasks to the model.
+/// Time that Claude Code has to begin the turn that reports stopped tasks to the model.
 const REPORT_TIMEOUT_MS: u64 = 1000;
 
 #[derive(Debug)]
 pub(super) struct Run {
     calls: Calls,
     outer: Author,
-    /// Sub-agents, by the provider's id of the call that each works for.
+    /// Sub-agents of the run, by the model service's id of the tool call that each works for.
     inner: Recent<Author>,
-    /// Ids of requests that were answered or withdrawn, which the program may repeat.
+    /// Ids of Claude Code's requests that were answered or withdrawn, which it may repeat.
     answered: Recent,
-    /// Uuid of the line that began the run, until the program has read it.
+    /// UUID of the line that began the run. `None` once Claude Code has read the line.
     prompt: Option<String>,
     is_turn_running: bool,
-    /// Commands that earlier runs have left in the background.
+    /// Ids of commands that earlier runs have left in the background.
     earlier_tasks: Vec<String>,
     interrupted: Option<Interrupt>,
-    /// Whether the program has reported that the current message was stopped.
+    /// Whether Claude Code has reported that the model's current message was stopped.
     is_aborted: bool,
     /// Whether the conversation was compacted and its summary has not arrived.
     awaits_summary: bool,
-    /// The program's name for the error of its model service.
+    /// Claude Code's name for the error of its model service in this turn.
     api_error: Option<String>,
     usage: Option<Usage>,
     cost: Option<f64>,
 }
 
-/// A request to stop the run.
+/// A request to Claude Code to stop the run.
 #[derive(Debug)]
 struct Interrupt {
     request_id: String,
-    /// Whether background tasks are stopped too, which the program will report to the model.
+    /// Whether background tasks are stopped too, which Claude Code will report to the model.
     stops_tasks: bool,
-    /// Whether the program has reported that nothing runs.
+    /// Whether Claude Code has stopped its turn.
     is_done: bool,
 }
 
@@ -79,7 +79,7 @@ impl Run {
         }
     }
 
-    /// Returns the calls that had a sub-agent.
+    /// Returns the tool calls of the run that had a sub-agent, by the model service's ids.
     pub(super) fn into_agents(self) -> impl Iterator<Item = String> {
         self.inner.into_names()
     }
@@ -102,7 +102,7 @@ impl Run {
         cx.steering.hand_over(|_| true, &mut cx.out);
     }
 
-    /// Asks the program to give back the lines that it has not read.
+    /// Asks Claude Code to give back the messages that it has not read.
     fn take_back_unread(&self, cx: &mut Cx) {
         let unread: Vec<String> = self
             .prompt
@@ -117,8 +117,8 @@ impl Run {
         }
     }
 
-    /// Stops the run. Unread lines would begin the next turn as soon as this one has stopped, and background
-    /// tasks would go on, so both are taken back and stopped first.
+    /// Asks Claude Code to stop the run. Unread messages would begin the next turn after the stop,
+    /// and background tasks would go on, so messages are taken back and tasks stopped first.
     pub(super) fn interrupt(&mut self, process: &mut Process, cx: &mut Cx) {
         if self.interrupted.is_some() {
             return;
@@ -238,7 +238,7 @@ impl Run {
         }
     }
 
-    /// Closes the oldest sub-agents and calls, if too many are open.
+    /// Closes the oldest sub-agents and tool calls of the run, if too many are open.
     fn abandon_oldest(&mut self, cx: &mut Cx) {
         while let Some((call, mut author)) = self.inner.take_excess() {
             author.finish_message(MessageEnd::Whole, &mut self.calls, &mut cx.out);
@@ -255,7 +255,7 @@ impl Run {
         self.calls.abandon(call, &mut cx.out);
     }
 
-    /// Ends a call that continued in the background.
+    /// Handles the end of a background task, which ends the tool call that launched it.
     fn task_ended(&mut self, task: &TaskEnd, cx: &mut Cx) {
         let call = task.tool_use_id.as_deref().unwrap_or_default();
         self.sub_agent_ended(call, cx);
@@ -337,7 +337,8 @@ impl Run {
         }
     }
 
-    /// Handles the response to an interrupt, which is its only confirmation if no turn runs.
+    /// Handles the response to an interrupt. It is the only confirmation of the stop if no turn
+    /// runs.
     fn handle_response(&mut self, request_id: &str, cx: &mut Cx) {
         let is_ours = self.interrupted.as_ref().is_some_and(|it| it.request_id == request_id);
         if is_ours && !self.is_turn_running {
@@ -411,7 +412,8 @@ impl Run {
         }
     }
 
-    /// Returns the reason for which the program will begin another turn by itself, if any.
+    /// Returns the reason for which Claude Code will begin another turn by itself. `None` if it
+    /// will not.
     fn goes_on(&self, process: &Process, cx: &Cx) -> Option<&'static str> {
         if process.has_agents() {
             Some("agents_at_work")
@@ -422,7 +424,8 @@ impl Run {
         }
     }
 
-    /// Waits for the next turn, until a deadline: the program begins it soon, or not at all.
+    /// Sets a deadline for the next turn, if no turn and no agent is active: Claude Code begins the
+    /// turn soon, or not at all.
     fn wait_for_turn(&mut self, process: &Process, cx: &mut Cx) {
         let is_waiting = !self.is_turn_running && self.interrupted.is_none();
         if is_waiting && !process.has_agents() && cx.deadline.is_none() {

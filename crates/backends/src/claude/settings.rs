@@ -10,17 +10,17 @@ use crate::{Launch, Program};
 /// Configuration of a Claude Code agent.
 #[derive(Clone)]
 pub struct Settings {
-    /// The program, and arguments that come first.
+    /// Command that starts Claude Code: the program and its first arguments.
     pub command: Vec<String>,
-    /// Further arguments, which come last and override ours.
+    /// Further arguments for Claude Code, which come last and override Callboard's.
     pub args: Vec<String>,
-    /// The model; without one, the program's own choice.
+    /// Model that Claude Code uses. `None`: its own default.
     pub model: Option<String>,
-    /// Environment variables to add; may hold keys.
+    /// Environment variables to set for Claude Code; they may hold keys.
     pub env: Vec<(String, String)>,
-    /// `ask`, `auto` (never ask), or one of the program's own modes.
+    /// Permission mode: `ask`, `auto` (never ask), or one of Claude Code's own modes.
     pub permission_mode: String,
-    /// Text that follows the program's own system prompt.
+    /// Text to append to Claude Code's own system prompt.
     pub system: Option<String>,
 }
 
@@ -37,14 +37,14 @@ impl Default for Settings {
     }
 }
 
-/// Omits arguments and environment, which may hold keys.
+/// Omits the arguments and the environment of the agent, which may hold keys.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt_settings(f, &self.command, &self.model, &self.permission_mode)
     }
 }
 
-/// Builds the command line and the environment.
+/// Builds the command line and the environment of a Claude Code process.
 pub fn program(settings: &Settings, launch: &Launch) -> Program {
     let (mut command, mut env) = (settings.command.clone(), settings.env.clone());
     let mut add = |words: &[&str]| command.extend(words.iter().map(|&it| it.to_owned()));

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::program::NUDGE;
 
-/// Returns the line for a user's message. The program reports what became of it under `uuid`.
+/// Returns the line that sends a user's message to Claude Code, which reports under `uuid` what
+/// became of it.
 pub(super) fn user(uuid: &str, message: &Value) -> String {
     let content = content(message);
     let message = json!({ "role": "user", "content": content });
@@ -15,7 +16,7 @@ pub(super) fn interrupt(request_id: &str) -> String {
     request(request_id, json!({ "subtype": "interrupt" }))
 }
 
-/// Returns the line that takes back a line which the program has not read yet.
+/// Returns the line that takes back a message which Claude Code has not read yet.
 pub(super) fn take_back(request_id: &str, uuid: &str) -> String {
     request(request_id, json!({ "subtype": "cancel_async_message", "message_uuid": uuid }))
 }
@@ -28,19 +29,21 @@ pub(super) fn allow(request_id: &str, input: &Value) -> String {
     answer(request_id, json!({ "behavior": "allow", "updatedInput": input }))
 }
 
-/// Returns the line that refuses a call. The model gets `message` instead of a result, and continues.
+/// Returns the line that refuses a tool call. The model gets `message` instead of a result, and
+/// continues.
 pub(super) fn deny(request_id: &str, message: &str) -> String {
     answer(request_id, json!({ "behavior": "deny", "message": message }))
 }
 
-/// Returns the line that answers an unknown request, because the program waits for an answer.
+/// Returns the line that rejects a request of an unknown kind, because Claude Code waits for an
+/// answer.
 pub(super) fn refuse(request_id: &str) -> String {
     let error = "Callboard does not know this request.";
     let response = json!({ "subtype": "error", "request_id": request_id, "error": error });
     json!({ "type": "control_response", "response": response }).to_string()
 }
 
-/// Returns the text of a chat message.
+/// Returns the text of an OpenAI chat message.
 pub(super) fn text_of(message: &Value) -> String {
     match message.get("content") {
         Some(Value::String(text)) => text.clone(),
@@ -61,7 +64,7 @@ fn answer(request_id: &str, response: Value) -> String {
     json!({ "type": "control_response", "response": response }).to_string()
 }
 
-/// Converts the content of an OpenAI chat message for the program.
+/// Converts the content of an OpenAI chat message to content blocks for Claude Code.
 fn content(message: &Value) -> Vec<Value> {
     let mut content: Vec<Value> = match message.get("content") {
         Some(Value::Array(blocks)) => blocks.iter().filter_map(state).collect(),
@@ -94,7 +97,8 @@ fn text_piece(text: String) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-/// Returns a uuid for an id, deterministically (FNV-1a). The program requires uuids, and reports under them.
+/// Returns a UUID for an id, deterministically (FNV-1a). Claude Code requires UUIDs for messages,
+/// and reports under them.
 pub(super) fn uuid_of(id: &str) -> String {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

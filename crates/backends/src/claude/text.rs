@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-/// Returns the text of the program's `content`: a text, or blocks of which some are texts.
+/// Returns the text of a `content` field of Claude Code: a string, or a list of blocks of which
+/// some are texts.
 pub(super) fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -14,7 +15,7 @@ pub(super) fn text_of(content: &Value) -> String {
     }
 }
 
-/// Cuts a text so that it fits into a line for a person.
+/// Shortens a text of Claude Code to 300 characters, for a notice or an error message.
 pub(super) fn shortened(text: &str) -> String {
     const MAX_CHARS: usize = 300;
     let text = text.trim();

@@ -17,7 +17,7 @@ use crate::program::lenient;
 
 #[derive(Debug)]
 pub(super) enum Line {
-    /// A turn begins.
+    /// Claude Code begins a turn.
     Init(Init),
     Status(Status),
     Retry(Retry),
@@ -25,9 +25,9 @@ pub(super) enum Line {
     Login(Login),
     Hook(Hook),
     Compacted(Compacted),
-    /// A text for the user.
+    /// A text of Claude Code for the user.
     Remark(Remark),
-    /// Output of one of the program's own commands, such as `/context`.
+    /// Output of one of Claude Code's own commands, such as `/context`.
     CommandOutput(Remark),
     Background(Background),
     TaskStarted(TaskStart),
@@ -37,19 +37,20 @@ pub(super) enum Line {
     Assistant(MessageLine),
     User(MessageLine),
     Lifecycle(Lifecycle),
-    /// A request of the program, which waits for the answer.
+    /// A request of Claude Code, which waits for the answer.
     Request(Request),
-    /// The program no longer waits.
+    /// Claude Code no longer waits for the answer to a request.
     RequestCancelled(RequestCancelled),
-    /// The response to a request of ours.
+    /// The response to a request of Callboard.
     Response(Response),
-    /// A turn ends.
+    /// A turn of Claude Code ends.
     Result(Box<TurnResult>),
-    /// A known line that is not shown.
+    /// A line of a known kind that is not shown.
     Ignored,
 }
 
-/// Parses a line. `None` if it cannot be read.
+/// Parses a line of Claude Code. `None` if it is not JSON, is of an unknown kind or lacks required
+/// fields.
 pub(super) fn read(line: &str) -> Option<Line> {
     let head: Head<'_> = serde_json::from_str(line).ok()?;
     match (&*head.kind, head.subtype.as_deref()) {
@@ -138,7 +139,7 @@ pub(super) struct Status {
     pub(super) compact_error: Option<String>,
 }
 
-/// Usage of a subscription's limit.
+/// Report of Claude Code about the usage limit of the user's subscription.
 #[derive(Debug, Deserialize)]
 pub(super) struct Limit {
     pub(super) rate_limit_info: LimitInfo,
@@ -148,7 +149,7 @@ pub(super) struct Limit {
 pub(super) struct LimitInfo {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) status: Option<String>,
-    /// Seconds since 1970.
+    /// Time at which the usage limit resets, in seconds since 1970.
     #[serde(default, rename = "resetsAt", deserialize_with = "lenient")]
     pub(super) resets_at: Option<i64>,
 }
@@ -206,7 +207,7 @@ pub(super) struct Remark {
     pub(super) content: String,
 }
 
-/// All tasks in the background.
+/// List of all tasks that Claude Code runs in the background.
 #[derive(Debug, Deserialize)]
 pub(super) struct Background {
     pub(super) tasks: Vec<Task>,
@@ -217,7 +218,7 @@ pub(super) struct Task {
     pub(super) task_id: String,
     #[serde(default, deserialize_with = "lenient")]
     task_type: Option<String>,
-    /// Call that the task works for.
+    /// Id of the tool call that the task works for.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) tool_use_id: Option<String>,
 }
@@ -229,7 +230,7 @@ impl Task {
     }
 }
 
-/// A task begins that may continue in the background.
+/// Report that a task has begun, which may continue in the background.
 #[derive(Debug, Deserialize)]
 pub(super) struct TaskStart {
     #[serde(default, deserialize_with = "lenient")]
@@ -247,7 +248,7 @@ impl TaskStart {
     }
 }
 
-/// The state of a task has changed.
+/// Report that the state of a task has changed.
 #[derive(Debug, Deserialize)]
 pub(super) struct TaskUpdate {
     #[serde(default, deserialize_with = "lenient")]
@@ -263,7 +264,7 @@ struct TaskPatch {
 }
 
 impl TaskUpdate {
-    /// Returns the id of the task, if this is its end.
+    /// Returns the id of the task, if the report is about its end.
     pub(super) fn ended(&self) -> Option<&String> {
         let status = self.patch.as_ref()?.status.as_deref()?;
         let is_over = ["completed", "failed", "killed", "stopped"].contains(&status);
@@ -284,8 +285,8 @@ pub(super) struct TaskEnd {
 }
 
 impl TaskEnd {
-    /// Returns a text for a person about a task that failed. `None` if it finished, as agents report that
-    /// themselves.
+    /// Returns a text for people about a task that failed or was stopped. `None` if the task
+    /// completed, because agents report that themselves.
     pub(super) fn trouble(&self) -> Option<&str> {
         let is_well = self.status.as_deref().is_none_or(|it| it == "completed");
         self.summary.as_deref().filter(|it| !is_well && !it.trim().is_empty())
@@ -297,12 +298,12 @@ pub(super) struct Stream {
     pub(super) event: ApiEvent,
     #[serde(default)]
     pub(super) parent_tool_use_id: Option<String>,
-    /// The message broke off.
+    /// Set if the model's message broke off. The value is not used.
     #[serde(default)]
     pub(super) abandoned_blocks: Option<IgnoredAny>,
 }
 
-/// An event of the model service, as it sent it.
+/// A streaming event of the model service, which Claude Code passes on unchanged.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ApiEvent {
@@ -317,7 +318,8 @@ pub(super) enum ApiEvent {
         index: u64,
         delta: Delta,
     },
-    /// Ignored: the finished block closes itself, and the message closes blocks without one.
+    /// The end of a block. A finished block closes itself, and the end of the message closes the
+    /// others.
     ContentBlockStop {
         #[serde(default)]
         index: u64,
@@ -353,7 +355,7 @@ pub(super) enum Delta {
     Thinking { thinking: String },
     #[serde(rename = "input_json_delta")]
     Input { partial_json: String },
-    /// Any other delta. The finished block has its content.
+    /// A delta of any other kind. The finished block has its content.
     #[serde(other)]
     Other,
 }
@@ -373,7 +375,8 @@ pub(super) struct OutputDetails {
     pub(super) thinking_tokens: Option<u64>,
 }
 
-/// A finished block of the model, the result of a call, or text in the user's name.
+/// An `assistant` or `user` line of Claude Code: finished blocks of the model, results of tool
+/// calls, or text in the user's name.
 #[derive(Debug, Deserialize)]
 pub(super) struct MessageLine {
     pub(super) message: MessageBody,
@@ -387,7 +390,7 @@ pub(super) struct MessageLine {
     pub(super) is_synthetic: Option<bool>,
     #[serde(default, rename = "isReplay", deserialize_with = "lenient")]
     pub(super) is_replay: Option<bool>,
-    /// Whether the message was stopped, by us or by a signal.
+    /// Whether the model's message was stopped, by Callboard or by a signal.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) aborted: Option<bool>,
     #[serde(default, deserialize_with = "lenient")]
@@ -397,13 +400,13 @@ pub(super) struct MessageLine {
 }
 
 impl MessageLine {
-    /// Returns whether the message is the program's report of an error of its model service.
+    /// Returns whether the message is Claude Code's report of an error of its model service.
     pub(super) fn is_api_error(&self) -> bool {
         let is_synthetic = self.message.model.as_deref() == Some("<synthetic>");
         self.is_api_error_message == Some(true) || (is_synthetic && self.error.is_some())
     }
 
-    /// Returns whether the line has the result of the call.
+    /// Returns whether the line has the final result of the tool call with this id.
     pub(super) fn ends(&self, provider_id: &str) -> bool {
         let Content::Blocks(blocks) = &self.message.content else { return false };
         let is_it = |it: &Block| match it {
@@ -414,7 +417,7 @@ impl MessageLine {
     }
 }
 
-/// Returns whether the result is that of a call that continues in the background.
+/// Returns whether a tool result is that of a call that continues in the background.
 pub(super) fn is_launch(structured: Option<&Value>) -> bool {
     structured.is_some_and(|it| it.get("isAsync") == Some(&Value::Bool(true)))
 }
@@ -444,7 +447,7 @@ pub(super) enum Block {
     Thinking {
         thinking: String,
     },
-    /// Encrypted; not shown.
+    /// Thinking of the model that is encrypted, and not shown.
     RedactedThinking {},
     ToolUse {
         id: String,
@@ -463,7 +466,7 @@ pub(super) enum Block {
     Other,
 }
 
-/// Report of what became of one of our lines.
+/// Report of what became of a line from Callboard.
 #[derive(Debug, Deserialize)]
 pub(super) struct Lifecycle {
     pub(super) command_uuid: String,
@@ -478,7 +481,8 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Returns the request for a decision about a call; `None` if it is about something else.
+    /// Returns the request for a decision about a tool call. `None` if the request is of another
+    /// kind.
     pub(super) fn about_call(self) -> Option<AboutCall> {
         let is_about_call = self.request.get("subtype")? == "can_use_tool";
         let about: AboutCall = serde_json::from_value(self.request).ok()?;
@@ -488,22 +492,23 @@ impl Request {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct AboutCall {
-    /// Missing in some versions.
+    /// Model service's id of the tool call. `None` in some versions of Claude Code.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) tool_use_id: Option<String>,
     pub(super) tool_name: String,
     #[serde(default)]
     pub(super) input: Value,
-    /// Reason for the request, if the call itself does not show it.
+    /// Reason for which Claude Code asks, if the tool call itself does not show it.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) decision_reason: Option<String>,
-    /// A path that needs permission.
+    /// Path that the tool call may access only with permission.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) blocked_path: Option<String>,
 }
 
 impl AboutCall {
-    /// Returns the reason for the request, if any. A path that is also an argument is left out.
+    /// Returns the reason for which Claude Code asks, if any. A blocked path that is also an
+    /// argument of the call is left out.
     pub(super) fn reason(&self) -> Option<String> {
         let is_argument = |path: &str| {
             let arguments = self.input.as_object().into_iter().flatten();
@@ -552,12 +557,12 @@ pub(super) struct TurnResult {
     pub(super) api_error_status: Option<u16>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) usage: Option<TokenCounts>,
-    /// Usage by model, including that of sub-agents.
+    /// Usage of the turn by model, including that of sub-agents.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) model_usage_since_last_result: Option<HashMap<String, ModelUsage>>,
 }
 
-/// Usage of one model.
+/// Token usage and cost of one model in a turn.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ModelUsage {
@@ -571,15 +576,15 @@ pub(super) struct ModelUsage {
 }
 
 impl TurnResult {
-    /// Returns the usage of the turn.
+    /// Returns the token usage of the turn, with all models added up.
     pub(super) fn used(&self) -> Option<Usage> {
         let models = self.model_usage_since_last_result.as_ref();
         let all = models.and_then(|it| it.values().map(|it| it.usage()).reduce(Usage::plus));
         all.filter(|it| it.total_tokens > 0).or_else(|| self.usage.map(TokenCounts::usage))
     }
 
-    /// Returns the cost of the turn. `total_cost_usd` also includes earlier turns of the conversation, in
-    /// this process and in earlier ones.
+    /// Returns the cost of the turn in US dollars. Claude Code's `total_cost_usd` is not used,
+    /// because it includes earlier turns of the conversation.
     pub(super) fn cost(&self) -> Option<f64> {
         let models = self.model_usage_since_last_result.as_ref()?;
         price(models.values().map(|it| it.cost_usd.unwrap_or_default()).sum())

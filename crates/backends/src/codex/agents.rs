@@ -14,24 +14,25 @@ use crate::program::MAX_AGENTS;
 #[derive(Debug)]
 pub(super) struct SubAgent {
     pub(super) thread: String,
-    /// `None` while the agent is idle.
+    /// Codex's id of the sub-agent's turn. `None` while the sub-agent is idle.
     pub(super) turn: Option<String>,
     pub(super) author: Author,
     used: Usage,
     parent_call: ParentCall,
 }
 
-/// The call that a sub-agent works for.
+/// The tool call that a sub-agent of Codex works for.
 #[derive(Debug)]
 struct ParentCall {
-    /// Thread of the agent that made the call, if it was not Codex itself.
+    /// Thread of the sub-agent that made the tool call. `None` if Codex itself made it.
     thread: Option<String>,
     item: String,
 }
 
 impl Run {
-    /// Adds the agents that a call names: agents that it has started, or agents of an earlier run. `of` is
-    /// the agent that makes the call.
+    /// Adds the sub-agents that a tool call names: those that it has started, or those of an
+    /// earlier run. `of` is the thread of the sub-agent that makes the call, `None` for Codex
+    /// itself.
     pub(super) fn begin_agents(&mut self, of: Option<&str>, item: &Value) {
         let is_start = item["tool"] == "spawnAgent" || item["kind"] == "started";
         let named: Vec<&str> = match item["type"].as_str() {
@@ -71,8 +72,9 @@ impl Run {
         });
     }
 
-    /// Adds an agent that works for this turn and that no call has named. A call that starts an agent names
-    /// it when it is done, which may be later; without such a call the agent gets a call of its own.
+    /// Adds a sub-agent that works for this turn and that no tool call has named. A call that
+    /// starts an agent names it at its end, which may be later; without such a call the agent gets
+    /// a call of its own.
     fn adopt(&mut self, thread: &str, cx: &mut Cx) {
         if let Some((item, call)) = self.unassigned_spawn_call() {
             self.outer.hold(&item);
@@ -91,7 +93,8 @@ impl Run {
         self.add_agent(thread, call, ParentCall { thread: None, item });
     }
 
-    /// Finds the oldest open call that starts an agent and has no agent yet.
+    /// Returns the item and the id of the oldest open tool call that starts a sub-agent and has
+    /// none yet.
     fn unassigned_spawn_call(&mut self) -> Option<(String, CallId)> {
         let agents = &self.agents;
         let has_agent = |item: &str| {
@@ -102,7 +105,7 @@ impl Run {
         Some((call.item.clone(), call.id.clone()))
     }
 
-    /// Drops the oldest agents, if there are too many: idle ones first.
+    /// Drops the oldest sub-agents, idle ones first, if there are more than [`MAX_AGENTS`].
     pub(super) fn drop_excess_agents(&mut self, cx: &mut Cx) {
         while self.agents.len() > MAX_AGENTS {
             let idle = self.agents.iter().position(|it| it.turn.is_none());
@@ -116,7 +119,7 @@ impl Run {
         self.agents.iter().any(|it| it.turn.is_some())
     }
 
-    /// Handles the end of an agent's turn, which also ends the call that it worked for.
+    /// Handles the end of a sub-agent's turn, which also ends the tool call that it worked for.
     fn agent_turn_ended(&mut self, thread: &str, turn: &Value, cx: &mut Cx) {
         let Some(agent) = self.agents.iter_mut().find(|it| it.thread == thread) else { return };
         agent.turn = None;
@@ -131,7 +134,8 @@ impl Run {
         }
     }
 
-    /// Releases the calls whose agents never started.
+    /// Ends the tool calls that are still held open for sub-agents, for instance because these
+    /// never started. Does nothing in an interrupted run.
     pub(super) fn release_all(&mut self, cx: &mut Cx) {
         if self.is_interrupted {
             return;
@@ -143,7 +147,7 @@ impl Run {
     }
 }
 
-/// Replaces a call's outcome by that of the agent's turn.
+/// Changes the outcome of the tool call that started a sub-agent to that of the sub-agent's turn.
 fn apply_turn_outcome(outcome: &mut Outcome, thread: &str, turn: &Value) {
     if let Some(state) = outcome.result.as_mut().and_then(|it| it.get_mut(thread)?.as_object_mut())
     {
@@ -158,7 +162,8 @@ fn apply_turn_outcome(outcome: &mut Outcome, thread: &str, turn: &Value) {
 }
 
 impl Codex {
-    /// Handles a notification about another thread than ours.
+    /// Handles a notification about a thread other than the session's own: a sub-agent's, or one to
+    /// ignore.
     pub(super) fn handle_agent_notification(
         &mut self,
         method: &str,
@@ -211,7 +216,8 @@ impl Codex {
         }
     }
 
-    /// Interrupts all agents, because Codex keeps them running when their turn is interrupted.
+    /// Asks Codex to interrupt all active sub-agents of an interrupted run, because they would
+    /// outlive its turn.
     pub(super) fn interrupt_agents(&mut self, cx: &mut Cx) {
         let Some(run) = self.run.as_ref().filter(|it| it.is_interrupted) else { return };
         let at_work = run.agents.iter().filter_map(|it| Some((&it.thread, it.turn.as_ref()?)));

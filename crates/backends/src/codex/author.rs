@@ -19,37 +19,41 @@ use crate::program::{MAX_OPEN, abandoned};
 #[derive(Debug)]
 pub(super) struct Author {
     pub(super) workspace: String,
-    /// Call that the author works for, if it is a sub-agent.
+    /// Id of the tool call that the sub-agent works for. `None` for Codex itself.
     parent: Option<CallId>,
-    /// Whether Codex waits for a decision. A call that begins meanwhile does not run yet.
+    /// Whether this author's thread waits for a decision. A tool call that begins meanwhile does
+    /// not run yet.
     pub(super) awaits_decision: bool,
     steps: u32,
     step: Option<Step>,
-    /// Open texts, in the order in which they began.
+    /// Texts and thinking blocks that are open, in the order in which they began.
     words: Vec<OpenText>,
     calls: Vec<Call>,
-    /// Calls that Codex has ended while their agents are still active.
+    /// Items of the tool calls that stay open until their sub-agents end, even if Codex ends them
+    /// before.
     held: HashSet<String>,
-    /// Codex's ids of items that have ended and not begun again: repeated reports are ignored.
+    /// Codex's ids of items that have ended and not begun again. Repeated reports about them are
+    /// ignored.
     ended: Recent,
     usage: Option<Usage>,
-    /// Kind of report of the last compaction.
+    /// Kind of report that announced the last compaction: `item` or `notification`. `None` before a
+    /// compaction, or if both kinds have reported it.
     pub(super) compaction_reported_by: Option<&'static str>,
 }
 
-/// An open model call.
+/// The step that is open, which is one model call of Codex.
 #[derive(Debug, Default)]
 struct Step {
     has_calls: bool,
     has_results: bool,
 }
 
-/// A text or a thinking block that is not finished.
+/// A text or a thinking block of Codex that is not finished.
 #[derive(Debug)]
 struct OpenText {
     item: String,
     phase: Option<Phase>,
-    /// `None` before the first letter.
+    /// Part that shows the text. `None` before its first character.
     part: Option<Part>,
     section: Section,
 }
@@ -62,31 +66,32 @@ impl OpenText {
     }
 }
 
-/// Section of a thinking block that a delta belongs to. A blank line divides sections.
+/// Name and index of the section of a text or thinking item that a delta belongs to. A blank line
+/// divides sections.
 pub(super) type Section = (&'static str, u64);
 
-/// A call without a result.
+/// A tool call of Codex that has no result yet.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) item: String,
     pub(super) id: CallId,
     pub(super) name: String,
-    /// Raw text; `None` until Codex has sent them.
+    /// Raw JSON of the tool call's arguments. `None` until Codex has sent them.
     pub(super) arguments: Option<String>,
     began_at: Millis,
     output: Output,
-    /// Time at which the call began to run. `None` if it may not run yet.
+    /// Time at which the tool call began to run. `None` if it may not run yet.
     runs_since: Option<Millis>,
-    /// Whether a person was asked about the call.
+    /// Whether a person was asked about the tool call.
     pub(super) was_asked: bool,
-    /// Reason for which we refused the call.
+    /// Error with which Callboard refused or stopped the tool call. `None` if it did not.
     pub(super) refusal: Option<ErrorInfo>,
-    /// Outcome of a call that is held open for its agent.
+    /// Outcome that Codex reported for a tool call that is held open for its sub-agent.
     outcome: Option<Outcome>,
 }
 
 impl Call {
-    /// Marks the call as waiting for a person.
+    /// Marks the tool call as waiting for a person's decision.
     pub(super) fn ask(&mut self) {
         (self.was_asked, self.runs_since) = (true, None);
     }
@@ -96,7 +101,7 @@ impl Call {
     }
 }
 
-/// The end of a call.
+/// The outcome of a tool call.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) ok: bool,
@@ -130,12 +135,13 @@ impl Author {
         self.ended.contains(item)
     }
 
-    /// Forgets the end of an item: the model service may reuse its ids.
+    /// Forgets that an item has ended, because it begins again: the model service may reuse its
+    /// ids.
     pub(super) fn begin_item(&mut self, item: &str) {
         self.ended.forget(item);
     }
 
-    /// Returns false if the item had ended before.
+    /// Marks an item as ended. Returns false if it had ended before.
     pub(super) fn end_item(&mut self, item: &str) -> bool {
         self.ended.insert(item)
     }
@@ -146,7 +152,7 @@ impl Author {
 
     // Texts
 
-    /// Notes a text that Codex has announced. It is emitted when its first letter arrives.
+    /// Notes that Codex has announced a text. The part begins when the first character arrives.
     pub(super) fn start_text(&mut self, item: &str, phase: Option<Phase>) {
         let words = self.text(item);
         words.phase = words.phase.or(phase);
@@ -171,7 +177,7 @@ impl Author {
         part.grow(delta, out);
     }
 
-    /// Ends a text. `text` is its final form; without one, the text so far stands.
+    /// Ends a text or a thinking block. `text` is its final form; `None` keeps the text so far.
     pub(super) fn finish_text(
         &mut self,
         item: &str,
@@ -197,7 +203,8 @@ impl Author {
         words.close(false, out);
     }
 
-    /// Discards unfinished texts: the model service starts again, and sends them under other ids.
+    /// Closes all unfinished texts as discarded: the model service starts again, and sends them
+    /// under other ids.
     pub(super) fn discard_texts(&mut self, out: &mut Emitter) {
         for words in std::mem::take(&mut self.words) {
             words.close(true, out);
@@ -229,7 +236,8 @@ impl Author {
 
     // Calls
 
-    /// Returns the call of an item, and starts it if it is not open. `None` if it has ended.
+    /// Returns the open tool call of an item, and starts it if necessary. `None` if the item has
+    /// ended.
     pub(super) fn call(&mut self, item: &str, name: &str, out: &mut Emitter) -> Option<&mut Call> {
         if self.has_ended(item) {
             return None;
@@ -269,7 +277,7 @@ impl Author {
         out.finish_arguments(&call.id, arguments, false, None);
     }
 
-    /// Marks the call as running: from now if a person was asked, else from its announcement.
+    /// Marks the tool call as running: from now if a person was asked, else from its announcement.
     pub(super) fn running(&mut self, item: &str, out: &mut Emitter) {
         let Some(call) = self.open_call(item).filter(|it| it.runs_since.is_none()) else { return };
         call.runs_since = Some(if call.was_asked { out.now() } else { call.began_at });
@@ -283,7 +291,8 @@ impl Author {
         out.output(&call.id, OutputStream::Stdout, offset, delta.to_owned());
     }
 
-    /// Replaces the output, which may have gaps, from the first difference on.
+    /// Replaces the output of a tool call by the whole output, from the first difference on.
+    /// Streamed output may have gaps.
     pub(super) fn set_output(&mut self, item: &str, whole: &str, out: &mut Emitter) {
         let Some(call) = self.open_call(item) else { return };
         let Some(same) = call.output.replace(whole) else { return };
@@ -318,12 +327,13 @@ impl Author {
         });
     }
 
-    /// Holds the call open until it is released, even if Codex ends it before.
+    /// Holds the tool call of an item open until [`Author::release`], even if Codex ends it before.
     pub(super) fn hold(&mut self, item: &str) {
         self.held.insert(item.to_owned());
     }
 
-    /// Ends a call that was held. `amend` corrects its outcome, which is from the start of its agent.
+    /// Stops holding a tool call open, and ends it if Codex has ended it. `amend` corrects the
+    /// outcome, which Codex reported when the sub-agent started.
     pub(super) fn release(
         &mut self,
         item: &str,
@@ -346,12 +356,12 @@ impl Author {
         }
     }
 
-    /// Returns the item of the oldest call, if too many are open.
+    /// Returns the item of the oldest open tool call, if more than [`MAX_OPEN`] are open.
     pub(super) fn oldest_excess(&self) -> Option<String> {
         self.calls.first().filter(|_| self.calls.len() > MAX_OPEN).map(|it| it.item.clone())
     }
 
-    /// Ends a call that was abandoned; later reports about it are ignored.
+    /// Ends a tool call that was abandoned. Later reports about it are ignored.
     pub(super) fn abandon(&mut self, item: &str, out: &mut Emitter) {
         self.held.remove(item);
         self.set_arguments(item, &json!({}), out);
@@ -360,7 +370,7 @@ impl Author {
         self.finish_call(item, outcome, out);
     }
 
-    /// Abandons the oldest texts and calls, if too many are open.
+    /// Abandons the oldest texts and tool calls, if too many are open.
     pub(super) fn abandon_oldest(&mut self, out: &mut Emitter) {
         while let Some(item) = self.oldest_excess() {
             self.abandon(&item, out);
@@ -368,7 +378,7 @@ impl Author {
         self.close_excess_texts(out);
     }
 
-    /// Closes the oldest texts, if too many are open.
+    /// Closes the oldest texts, if more than [`MAX_OPEN`] are open.
     pub(super) fn close_excess_texts(&mut self, out: &mut Emitter) {
         while self.words.len() > MAX_OPEN {
             let words = self.words.remove(0);
@@ -378,7 +388,7 @@ impl Author {
 
     // Steps
 
-    /// Ends the step: its model call is over, and its tool calls have run.
+    /// Adds the usage of a finished model call, and ends its step. Its tool calls have run by then.
     pub(super) fn model_call_ended(&mut self, usage: Option<Usage>, out: &mut Emitter) {
         self.usage = match (self.usage, usage) {
             (Some(before), Some(usage)) => Some(before.plus(usage)),

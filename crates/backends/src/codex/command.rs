@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 
-/// Paths of shells. A file with such a name elsewhere may be any program.
+/// Shells whose `-c` and `-lc` are unwrapped. A file with such a name in another folder may be any
+/// program.
 const SHELLS: [&str; 9] = [
     "bash",
     "sh",
@@ -16,7 +17,8 @@ const SHELLS: [&str; 9] = [
     "/usr/bin/zsh",
 ];
 
-/// Returns the script, if the command is a shell that runs one; otherwise the command as it is.
+/// Returns the script of a command that is a shell running a script. Any other command is returned
+/// unchanged.
 pub(super) fn script(command: &str) -> Cow<'_, str> {
     inner(command).map_or(Cow::Borrowed(command), Cow::Owned)
 }
@@ -31,7 +33,7 @@ fn inner(command: &str) -> Option<String> {
     one_word(quoted)
 }
 
-/// Returns the shell's interpretation of the text, if that is one word that depends only on the text.
+/// Removes shell quoting from a text. `None` unless the text is one word without expansions.
 fn one_word(text: &str) -> Option<String> {
     let mut word = String::new();
     let mut letters = text.chars();

@@ -17,9 +17,9 @@ type Cx = Context<()>;
 #[derive(Debug)]
 pub(super) struct CodexExec {
     workspace: String,
-    /// Whether the conversation began with an earlier process.
+    /// Whether the conversation began with an earlier process of `codex exec`.
     is_resumed: bool,
-    /// Whether the prompt was written. A process takes only one.
+    /// Whether the prompt was written to this `codex exec` process, which takes only one.
     is_used: bool,
     run: Run,
 }
@@ -27,14 +27,14 @@ pub(super) struct CodexExec {
 #[derive(Debug)]
 struct Run {
     author: Author,
-    /// The plan as it was emitted last.
+    /// Arguments of the plan that was emitted last, to skip repetitions.
     plan: Option<Value>,
     outcome: Option<Outcome>,
-    /// Error in the last line, if that was one.
+    /// Message of the `error` line that came last, if no other line has followed it.
     last_error: Option<String>,
 }
 
-/// The end of the turn, as Codex reports it.
+/// The end of the turn, as `codex exec` reports it.
 #[derive(Debug)]
 enum Outcome {
     Completed(Option<Usage>),
@@ -65,7 +65,7 @@ impl CodexExec {
         cx.end_run(status, error, usage, None);
     }
 
-    /// Notes the end of the turn. If the process does not end by itself, the deadline ends it.
+    /// Records the end of the turn, and sets a deadline for the process to end by itself.
     fn decide(&mut self, outcome: Outcome, cx: &mut Cx) {
         self.run.outcome = Some(outcome);
         cx.wake_after(END_TIMEOUT_MS);
@@ -161,7 +161,7 @@ impl Adapter for CodexExec {
         }
     }
 
-    /// Ends the process, which is the only way to stop it.
+    /// Ends the `codex exec` process, which is the only way to stop its run.
     fn interrupt(&mut self, cx: &mut Cx) {
         cx.out.push(ProgramEffect::Quit);
         self.end(RunStatus::Cancelled, None, None, cx);
@@ -196,8 +196,8 @@ impl Run {
     }
 }
 
-/// Converts an item to the app-server's spelling: `command_execution` becomes `commandExecution`, also in
-/// names of fields.
+/// Converts an item of `codex exec` to the app-server's spelling: `command_execution` becomes
+/// `commandExecution`, also in field names.
 fn in_camel_case(item: &Value) -> Value {
     let fields = item.as_object().into_iter().flatten();
     let mut item: Map<String, Value> =

@@ -5,8 +5,8 @@ use transcript::{ErrorCode, ErrorInfo};
 
 use crate::Exit;
 
-/// Explains an error of a turn: `{message, codexErrorInfo, additionalDetails}`. `codexErrorInfo` is a string,
-/// or an object with one key.
+/// Returns the error for an error object of Codex: `{message, codexErrorInfo, additionalDetails}`.
+/// `codexErrorInfo` is a string, or an object with one key.
 pub(super) fn of_turn(error: &Value) -> ErrorInfo {
     let info = &error["codexErrorInfo"];
     let (word, details) = match info.as_object().and_then(|it| it.iter().next()) {
@@ -22,14 +22,15 @@ pub(super) fn of_turn(error: &Value) -> ErrorInfo {
     of(word, status, &said)
 }
 
-/// Explains an error of `codex exec` or of JSON-RPC, which is text alone.
+/// Returns the error for a message of Codex that is only text.
 pub(super) fn of_text(message: &str) -> ErrorInfo {
     let said = innermost(message);
     let status = status_in(&said);
     of("", status, &said)
 }
 
-/// Explains the end of the process during a run. `had_answered`: it had answered at least once.
+/// Returns the error of a run during which the Codex process ended. `had_answered`: the process had
+/// answered a request before.
 pub(super) fn of_exit(exit: &Exit, had_answered: bool) -> ErrorInfo {
     let (how, stderr_tail) = (exit.how(), exit.stderr_tail());
     let mut message = format!("Codex ended in the middle of its work ({how}).");
@@ -98,14 +99,15 @@ fn too_long(said: &str) -> (ErrorCode, String) {
     (ErrorCode::ContextTooLong, message)
 }
 
-/// Returns the message of an error that may be the service's JSON.
+/// Returns the readable text of an error message, which may be the JSON of the model service.
 fn innermost(message: &str) -> String {
     let json: Value = serde_json::from_str(message).unwrap_or_default();
     let inner = json["error"]["message"].as_str().or(json["message"].as_str());
     inner.unwrap_or(message).trim().to_owned()
 }
 
-/// Finds a status: `unexpected status 401 Unauthorized: ...`, `... last status: 429 Too Many Requests`
+/// Finds an HTTP status in an error message: `unexpected status 401 Unauthorized: ...` or `... last
+/// status: 429 Too Many Requests`.
 fn status_in(message: &str) -> Option<u64> {
     let (_, after) = message.split_once("status")?;
     let digits = after.trim_start_matches([':', ' ']);

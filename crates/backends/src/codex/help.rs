@@ -3,10 +3,10 @@
 //! Printing the help starts nothing and writes nothing. A Codex without the command prints the help of
 //! `codex` or fails. A Codex whose app-server has no subcommands is older than threads and turns.
 
-/// Arguments that print the help of the app-server.
+/// Arguments with which Codex prints the help of its app-server.
 pub const HELP: [&str; 2] = ["app-server", "--help"];
 
-/// Returns whether Codex has a usable app-server. `help` is its output for [`HELP`].
+/// Returns whether the installed Codex has a usable app-server. `help` is its output for [`HELP`].
 pub fn has_app_server(help: &str) -> bool {
     help.contains("app-server") && help.contains("Commands:")
 }

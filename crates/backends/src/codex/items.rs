@@ -59,8 +59,8 @@ impl Author {
         }
     }
 
-    /// Shows a compaction. Older versions report it in a notification, newer ones in an item or in both. `by`
-    /// is the kind of report.
+    /// Emits a notice about a compaction, once. Older versions of Codex report it in a
+    /// notification, newer ones in an item or in both. `by` is the kind of report.
     pub(super) fn compacted(&mut self, by: &'static str, out: &mut Emitter) {
         let is_echo = self.compaction_reported_by.take_if(|it| *it != by).is_some();
         if !is_echo {
@@ -69,14 +69,15 @@ impl Author {
         }
     }
 
-    /// Shows a notice, once for each item.
+    /// Emits a notice for an item of Codex, unless the item has ended before.
     fn notice_once(&mut self, id: &str, text: impl Into<String>, out: &mut Emitter) {
         if self.end_item(id) {
             out.notice(Level::Info, text);
         }
     }
 
-    /// Emits a complete call that is not an item. Codex reports it when it is over.
+    /// Emits a finished tool call that Codex reports outside its items, such as an update of the
+    /// plan.
     pub(super) fn whole_call(&mut self, name: &str, arguments: &Value, out: &mut Emitter) {
         let item = out.unused_name();
         if self.call(&item, name, out).is_some() {
@@ -123,8 +124,8 @@ impl Author {
     }
 }
 
-/// Returns the name of the tool and its arguments; `None` if the item is not a call. A command's folder is
-/// included only if it is not the workspace.
+/// Returns the tool name and the arguments of a Codex item; `None` if the item is not a tool call.
+/// The folder of a command is included only if it is not the workspace.
 pub(super) fn call(item: &Value, workspace: &str) -> Option<(String, Value)> {
     let text = |field: &str| item[field].as_str().unwrap_or_default();
     let (name, arguments) = match item["type"].as_str()? {
@@ -158,7 +159,7 @@ pub(super) fn call(item: &Value, workspace: &str) -> Option<(String, Value)> {
     Some((name, arguments))
 }
 
-/// Returns the fields that are present.
+/// Returns an object with those of the named fields that are present and not null.
 pub(super) fn fields(of: &Value, names: &[&str]) -> Value {
     let given = names.iter().filter(|it| !of[**it].is_null());
     Value::Object(given.map(|it| ((*it).to_owned(), of[*it].clone())).collect())
@@ -168,8 +169,8 @@ fn given(item: &Value) -> Value {
     if item["arguments"].is_null() { json!({}) } else { item["arguments"].clone() }
 }
 
-/// Returns the arguments of a patch. A single file has its path first, where it is visible in summaries.
-/// `codex exec` reports only the names of the changed files.
+/// Returns the arguments that show a patch. If it changes one file, the path comes first, where
+/// summaries show it. `codex exec` reports only the names of the changed files.
 fn patch_arguments(changes: &Value) -> Value {
     let files = changes.as_array().map(Vec::as_slice).unwrap_or_default();
     let has_patch = files.iter().any(|it| it["diff"].is_string());
@@ -183,7 +184,7 @@ fn patch_arguments(changes: &Value) -> Value {
     }
 }
 
-/// Converts a plan to the arguments of `update_plan`.
+/// Converts the plan of `codex exec` to the arguments of the `update_plan` tool.
 fn todo_list(items: &Value) -> Vec<Value> {
     let items = items.as_array().map(Vec::as_slice).unwrap_or_default();
     let status = |it: &Value| if it["completed"] == true { "completed" } else { "pending" };
@@ -202,7 +203,8 @@ fn outcome(item: &Value) -> Outcome {
     }
 }
 
-/// Returns the result of an item, without the bytes of a picture, which Codex has saved to a file.
+/// Returns the result of a tool call item. A generated picture is given by its path, not by its
+/// bytes.
 fn result(item: &Value) -> Option<Value> {
     let result = match item["type"].as_str()? {
         "commandExecution" if item["exitCode"].is_null() => Value::Null,
@@ -240,7 +242,7 @@ fn what_failed(item: &Value, status: &str) -> ErrorInfo {
     }
 }
 
-/// Returns the error of a command that was stopped.
+/// Returns the error of a shell command that was stopped.
 pub(super) fn stopped() -> ErrorInfo {
     ErrorInfo::new(ErrorCode::ToolInterrupted, "The command was stopped.")
 }
@@ -253,7 +255,8 @@ fn phase(item: &Value) -> Option<Phase> {
     }
 }
 
-/// Returns the thinking: the summaries and then the full text, if the model gives it.
+/// Returns the text of a finished reasoning item: the summaries, then the full text if the model
+/// gives it.
 fn thoughts(item: &Value) -> Option<String> {
     let sections = ["summary", "content"].iter().filter_map(|it| item[it].as_array()).flatten();
     let text = |it: &'_ Value| it.as_str().or(it["text"].as_str()).map(str::to_owned);

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-/// Describes a hook that failed, or that stopped or blocked something.
+/// Describes a hook run of Codex that failed, or that blocked an action or stopped the turn. `None`
+/// for any other.
 pub(super) fn of_hook(run: &Value) -> Option<String> {
     let what = match run["status"].as_str()? {
         "failed" => "failed",
@@ -18,8 +19,8 @@ pub(super) fn of_hook(run: &Value) -> Option<String> {
     Some(with_reason(format!("Codex's {name} hook {what}"), &said.join("\n")))
 }
 
-/// Describes a retry of the model service: `Reconnecting... 1/2`, with the reason in `details` or in
-/// parentheses.
+/// Describes a retry of Codex's request to the model service. `message` is `Reconnecting... 1/2`,
+/// with the reason in parentheses or in `details`.
 pub(super) fn of_retry(message: &str, details: Option<&str>) -> String {
     let (said, behind) = message.split_once(" (").unwrap_or((message, ""));
     let why = details.or(behind.strip_suffix(')')).unwrap_or_default().trim_end_matches('.');
@@ -32,7 +33,8 @@ pub(super) fn of_retry(message: &str, details: Option<&str>) -> String {
     }
 }
 
-/// Describes a review of a call by another model instead of a person.
+/// Describes the decision of Codex's automatic reviewer, a model that reviews a tool call instead
+/// of a person.
 pub(super) fn of_review(review: &Value) -> String {
     let what = match review["status"].as_str() {
         Some("approved") => "Codex's reviewer has allowed it",

@@ -1,7 +1,7 @@
 //! The data about a command's output that is needed to compare it with Codex's final report: its beginning,
 //! its length and a checksum.
 
-/// Number of bytes of the beginning that are kept.
+/// Maximum number of bytes of a command's output that are kept for comparison.
 const KEPT: usize = 64 * 1024;
 
 #[derive(Debug, Default)]
@@ -25,8 +25,8 @@ impl Output {
         self.sum.add(delta);
     }
 
-    /// Replaces the output. Returns the offset of the first difference from the output so far, at a character
-    /// boundary; `None` if it is the same.
+    /// Replaces the output of a command. Returns the offset in bytes of the first difference from
+    /// the output so far, at a UTF-8 boundary; `None` if there is no difference.
     pub(super) fn replace(&mut self, whole: &str) -> Option<usize> {
         let mut sum = Sum::default();
         let begins_so = whole.get(..self.bytes).is_some_and(|it| {
@@ -44,7 +44,7 @@ impl Output {
     }
 }
 
-/// An FNV-1a hash. Deliberate collisions do no harm here.
+/// FNV-1a hash of a command's output. Deliberate collisions do no harm here.
 #[derive(Debug, PartialEq)]
 struct Sum(u128);
 
@@ -61,7 +61,8 @@ impl Sum {
     }
 }
 
-/// Number of bytes that two texts have in common at their start, up to a character boundary.
+/// Returns the number of bytes that two texts have in common at their start, up to a UTF-8 boundary
+/// of `b`.
 fn shared_start(a: &str, b: &str) -> usize {
     let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     (0..=same).rev().find(|it| b.is_char_boundary(*it)).unwrap_or(0)

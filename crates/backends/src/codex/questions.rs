@@ -10,29 +10,30 @@ use super::{Cx, wire};
 use crate::program::Ask;
 use crate::{ProgramEffect, Verdict};
 
-/// A request of Codex that waits for its response.
+/// A request of Codex for a person's decision or answer, which waits for its response.
 #[derive(Debug)]
 pub(super) struct Request {
-    /// Id of the request, from Codex's own numbering.
+    /// JSON-RPC id of the request, from Codex's own numbering.
     id: Value,
-    /// The agent that asks, if it is not Codex itself.
+    /// Thread of the sub-agent that makes the request. `None` for Codex itself.
     pub(super) agent: Option<String>,
-    /// Item under which the request is shown as a call, if it is about no existing call.
+    /// Made-up item under which the request is shown as a tool call. `None` if it is about an
+    /// existing call.
     own_item: Option<String>,
     kind: Kind,
 }
 
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// A command or a patch.
+    /// Approval of a command or a patch.
     Action,
-    /// Access of a running command to a host, which needs an approval of its own.
+    /// Approval of a running command's access to a host.
     Network,
     McpTool {
-        /// Whether Codex offers to remember the answer.
+        /// Whether Codex offers to remember the approval for the session.
         can_persist: bool,
     },
-    /// A form of an MCP server.
+    /// A form that an MCP server wants a person to fill in.
     Elicitation,
     UserInput {
         questions: Value,
@@ -43,7 +44,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Returns `None` for a request that no person can answer.
+    /// Returns the kind of a request of Codex. `None` for a method that no person can answer.
     pub(super) fn of(method: &str, params: &Value) -> Option<Self> {
         Some(match method {
             "item/commandExecution/requestApproval"
@@ -70,7 +71,7 @@ impl Kind {
         })
     }
 
-    /// Returns the form, if the request is a question and not an approval.
+    /// Returns the form that a person fills in. `None` if the request is an approval.
     pub(super) fn form(&self, params: &Value) -> Option<Value> {
         match self {
             Self::Elicitation => Some(fields(params, &["message", "requestedSchema", "url"])),
@@ -79,7 +80,8 @@ impl Kind {
         }
     }
 
-    /// Returns the name and arguments of the call that shows a request about no existing call.
+    /// Returns the tool name and the arguments of the tool call that shows a request, if the
+    /// request is about no existing call.
     pub(super) fn as_call(&self, method: &str, params: &Value, workspace: &str) -> (String, Value) {
         match self {
             Self::Action => {
@@ -115,7 +117,7 @@ impl Kind {
         }
     }
 
-    /// Returns the `result` of the response.
+    /// Returns the `result` of the JSON-RPC response that tells Codex the decision.
     pub(super) fn answer(&self, verdict: &Verdict) -> Value {
         let (arguments, scope) = match verdict {
             Verdict::Allowed { arguments, scope } => (arguments.as_deref(), *scope),
@@ -153,7 +155,8 @@ impl Kind {
         }
     }
 
-    /// Returns the answer that also ends the turn, or a refusal if the request has no such answer.
+    /// Returns the `result` that cancels the request and also ends the turn, or that refuses the
+    /// request if its kind has no such answer.
     pub(super) fn cancellation(&self) -> Value {
         match self {
             Self::Action | Self::Network => json!({ "decision": "cancel" }),
@@ -166,7 +169,7 @@ impl Kind {
 }
 
 impl Run {
-    /// Asks a person about a request of Codex. Returns false if no person can answer it.
+    /// Asks a person about a request of Codex. Returns false if no person can answer the request.
     pub(super) fn ask(
         &mut self,
         agent: Option<&str>,
@@ -196,20 +199,20 @@ impl Run {
         true
     }
 
-    /// Returns whether the command or the patch that the request is about has ended.
+    /// Returns whether the command or the patch that an approval request is about has ended.
     pub(super) fn is_about_ended(&self, agent: Option<&str>, kind: &Kind, params: &Value) -> bool {
         let item = params["itemId"].as_str().filter(|_| matches!(kind, Kind::Action));
         self.author(agent).zip(item).is_some_and(|(author, item)| author.has_ended(item))
     }
 
-    /// Returns the tool of the call that a request is about. `None` if the call is over.
+    /// Returns the tool name of the open tool call with this id. `None` if the call has ended.
     pub(super) fn asked_tool(&mut self, call_id: &CallId, agent: Option<&str>) -> Option<String> {
         let author = self.author_mut(agent)?;
         let call = author.open_calls().iter().find(|it| it.id == *call_id)?;
         Some(call.name.clone())
     }
 
-    /// Answers the request about the call.
+    /// Sends Codex the decision about a request, and updates the tool call that shows it.
     pub(super) fn decide(
         &mut self,
         call_id: &CallId,
@@ -235,7 +238,7 @@ impl Run {
         }
     }
 
-    /// Answers every open request so that the turn ends.
+    /// Answers every open request of Codex with a cancellation, which ends the turn.
     pub(super) fn cancel_questions(&mut self, cx: &mut Cx) {
         for (call_id, request) in cx.approvals.take_all() {
             let answer = request.kind.cancellation();
@@ -250,14 +253,14 @@ impl Run {
         }
     }
 
-    /// Withdraws the request about an item that has ended.
+    /// Withdraws the request for a decision about an item that has ended.
     pub(super) fn withdraw_about(&mut self, agent: Option<&str>, item: &str, cx: &mut Cx) {
         let call = self.author_mut(agent).and_then(|it| it.open_call(item));
         let Some(call_id) = call.map(|it| it.id.clone()) else { return };
         cx.approvals.withdraw(|it, _| *it == call_id, &mut cx.out);
     }
 
-    /// Withdraws a request that Codex has resolved otherwise.
+    /// Withdraws a request for a decision that Codex has resolved without Callboard's answer.
     pub(super) fn withdraw(&mut self, request_id: &Value, cx: &mut Cx) {
         let withdrawn = cx.approvals.withdraw(|_, it| it.id == *request_id, &mut cx.out);
         let Some((_, Request { agent, own_item: Some(item), .. })) = withdrawn else { return };
@@ -270,7 +273,8 @@ impl Run {
     }
 }
 
-/// Finds the open call that the request is about. Calls that were asked about before are skipped.
+/// Returns the item of the open tool call that a request of Codex is about. Calls that a person was
+/// asked about before are skipped.
 fn asked_item(author: &mut Author, kind: &Kind, params: &Value) -> Option<String> {
     let calls = author.open_calls();
     let found = match kind {
@@ -298,7 +302,7 @@ fn asked_item(author: &mut Author, kind: &Kind, params: &Value) -> Option<String
     found.map(|it| it.item.clone())
 }
 
-/// Returns the error of a call that was refused.
+/// Returns the error of a tool call that was not allowed. `None` if it was allowed.
 fn refusal(verdict: &Verdict) -> Option<ErrorInfo> {
     let (code, message) = match verdict {
         Verdict::Allowed { .. } => return None,
@@ -319,14 +323,16 @@ fn is_about_tool(params: &Value) -> bool {
     params["_meta"]["codex_approval_kind"] == "mcp_tool_call"
 }
 
-/// Returns the answers to a form from the edited arguments: `{"answers": {...}}`, or the inner object alone.
+/// Returns the answers to a form from the edited arguments: the object in `answers`, or else the
+/// whole object.
 fn answers(arguments: Option<&str>) -> Map<String, Value> {
     let edited: Value = arguments.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
     let answers = edited.get("answers").unwrap_or(&edited);
     answers.as_object().cloned().unwrap_or_default()
 }
 
-/// Maps answers to the ids of their questions. They may be given by id or by text, one or several.
+/// Returns the answers to a form by the ids of the questions, as Codex expects them. `answers` may
+/// be keyed by id or by the question's text.
 fn by_question(questions: &Value, answers: &Map<String, Value>) -> Map<String, Value> {
     let questions = questions.as_array().map(Vec::as_slice).unwrap_or_default();
     let mut by_id = Map::new();

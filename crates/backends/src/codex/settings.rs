@@ -10,17 +10,18 @@ use crate::{Launch, Program};
 /// Configuration of a Codex agent.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// The program, and arguments that come before all others.
+    /// Command that starts Codex: the program and its first arguments.
     pub command: Vec<String>,
-    /// Further arguments, for instance `-c`, `key=value`.
+    /// Further arguments for Codex, for instance `-c`, `key=value`.
     pub args: Vec<String>,
-    /// Environment variables to add; may hold keys.
+    /// Environment variables to set for Codex; they may hold keys.
     pub env: Vec<(String, String)>,
-    /// The model; without one, the program's own choice.
+    /// Model that Codex uses. `None`: its own default.
     pub model: Option<String>,
-    /// `ask`, `auto`, or one of Codex's own names for an approval policy or a sandbox.
+    /// Permission mode: `ask`, `auto` (never ask), or one of Codex's own names for an approval
+    /// policy or a sandbox.
     pub permission_mode: String,
-    /// Whether to use `codex app-server`; otherwise `codex exec` is used.
+    /// Whether to run `codex app-server`; otherwise `codex exec` is run.
     pub app_server: bool,
 }
 
@@ -37,14 +38,14 @@ impl Default for Settings {
     }
 }
 
-/// Omits arguments and environment, which may hold keys.
+/// Omits the arguments and the environment of the agent, which may hold keys.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt_settings(f, &self.command, &self.model, &self.permission_mode)
     }
 }
 
-/// The approval policy, and the sandbox of commands that run without approval.
+/// Codex's approval policy, and its sandbox for commands that run without approval.
 #[derive(Debug)]
 pub(super) struct Permissions<'a> {
     pub(super) approval_policy: &'a str,
@@ -65,7 +66,8 @@ impl Settings {
     }
 }
 
-/// Builds the command line for a conversation, or for one run of it where there is no app-server.
+/// Builds the command line and the environment of a Codex process: an app-server for a
+/// conversation, or `codex exec` for one run.
 pub fn program(settings: &Settings, launch: &Launch) -> Program {
     let mut command = settings.command.clone();
     let mut env = settings.env.clone();
@@ -81,9 +83,9 @@ pub fn program(settings: &Settings, launch: &Launch) -> Program {
     Program { command, env }
 }
 
-/// Returns the arguments of `codex exec`. Settings are passed with `-c`, which `exec` and `exec resume` both
-/// accept. `-` stands for the prompt, which is written to stdin. The thread's id follows `--`, so that it is
-/// never parsed as an option.
+/// Returns the arguments of `codex exec`. Settings are passed with `-c`, which `exec` and `exec
+/// resume` both accept. `-` makes Codex read the prompt from stdin. The thread's id follows `--`,
+/// so that it is never parsed as an option.
 fn exec_arguments(settings: &Settings, launch: &Launch) -> Vec<String> {
     let mut arguments = vec!["exec".to_owned()];
     arguments.extend(launch.resume.iter().map(|_| "resume".to_owned()));
@@ -111,8 +113,8 @@ fn exec_arguments(settings: &Settings, launch: &Launch) -> Vec<String> {
     arguments
 }
 
-/// Returns a thread's configuration with Callboard's tools. Callboard decides about each of their calls, so
-/// Codex does not ask about them.
+/// Returns the configuration of a Codex thread with Callboard's own tools. Codex does not ask about
+/// their calls, because Callboard decides about each itself. `None` without these tools.
 pub(super) fn thread_config(launch: &Launch) -> Option<Value> {
     let server = launch.tools.as_ref()?;
     Some(json!({ "mcp_servers": { TOOL_SERVER: {
@@ -123,7 +125,7 @@ pub(super) fn thread_config(launch: &Launch) -> Option<Value> {
     }}}))
 }
 
-/// Returns a TOML string, in JSON syntax, which TOML accepts.
+/// Returns the text as a TOML string, in JSON syntax, which TOML accepts.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }

@@ -11,27 +11,30 @@ use super::items::{TEXT, fields};
 use super::{Codex, Cx, END_TIMEOUT_MS, Link, Sent, failure, items, notices, wire};
 use crate::emitter::Emitter;
 
-/// Number of lines that may come before the id of the turn.
+/// Maximum number of notifications that are buffered before the id of the turn is known.
 const EARLY: usize = 1024;
 
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) outer: Author,
     pub(super) agents: Vec<SubAgent>,
-    /// Input of the turn, until it is started.
+    /// Input of the turn, in Codex's form. `None` once it is sent, or if Codex began the turn by
+    /// itself.
     pub(super) prompt: Option<Vec<Value>>,
-    /// Our request that starts the turn.
+    /// Id of Callboard's `turn/start` request for this run. `None` before it is sent.
     pub(super) start_request: Option<u64>,
-    /// `None` until Codex has given the id.
+    /// Codex's id of the run's turn. `None` until Codex has given it.
     pub(super) turn: Option<String>,
-    /// Messages about a turn that came before our turn had its id, parsed and as they came.
+    /// Notifications about a turn that came before the id of the run's own turn, each parsed and as
+    /// a raw line.
     early: Vec<(Value, String)>,
     pub(super) is_interrupted: bool,
-    /// Outcome of a turn that has ended. The run goes on while agents are active.
+    /// Outcome of the run's turn, after its end. The run goes on while sub-agents are active.
     pub(super) outcome: Option<(RunStatus, Option<ErrorInfo>)>,
-    /// Whether Codex was asked to end its commands, whose ends it then reports.
+    /// Whether Codex was asked to end the commands of the interrupted turn. It then reports their
+    /// ends.
     pub(super) ends_commands: bool,
-    /// Error after which Codex does not retry. The end of the turn follows.
+    /// Last error of Codex that it does not retry. The end of the turn follows.
     pub(super) last_error: Option<Value>,
 }
 
@@ -51,7 +54,7 @@ impl Run {
         }
     }
 
-    /// Returns the author for Codex itself, or for the agent with that thread.
+    /// Returns the author for Codex itself, or for the sub-agent whose thread is `agent`.
     pub(super) fn author_mut(&mut self, agent: Option<&str>) -> Option<&mut Author> {
         match agent {
             None => Some(&mut self.outer),
@@ -61,7 +64,7 @@ impl Run {
         }
     }
 
-    /// Returns the author for Codex itself, or for the agent with that thread.
+    /// Returns the author for Codex itself, or for the sub-agent whose thread is `agent`.
     pub(super) fn author(&self, agent: Option<&str>) -> Option<&Author> {
         match agent {
             None => Some(&self.outer),
@@ -69,7 +72,8 @@ impl Run {
         }
     }
 
-    /// Returns the running commands, each with its thread; `None` is the turn's own.
+    /// Returns the shell commands that are running, each with the thread of its sub-agent; `None`
+    /// for Codex itself.
     fn commands(&mut self) -> impl Iterator<Item = (Option<&str>, &mut Call)> {
         let agents = self.agents.iter_mut();
         let agents = agents.map(|it| (Some(it.thread.as_str()), &mut it.author));
@@ -83,13 +87,13 @@ impl Run {
         self.agents.iter().find(|it| it.thread == thread)?.turn.as_deref()
     }
 
-    /// Returns the usage of Codex itself and of its agents.
+    /// Returns the token usage of Codex itself and its sub-agents in this run.
     pub(super) fn usage(&self) -> Option<Usage> {
         let agents = self.agents.iter().filter_map(|it| it.author.usage());
         self.outer.usage().into_iter().chain(agents).reduce(Usage::plus)
     }
 
-    /// Closes the oldest calls and texts of Codex, if too many are open.
+    /// Abandons the oldest sub-agents, tool calls and texts of the run, if too many are open.
     pub(super) fn abandon_excess(&mut self, cx: &mut Cx) {
         self.drop_excess_agents(cx);
         while let Some((agent, item)) = self.oldest_excess() {
@@ -101,7 +105,8 @@ impl Run {
         }
     }
 
-    /// Returns the item of the oldest call, if too many are open, and the agent that made it.
+    /// Returns the item of the oldest tool call of an author that has too many open, and the thread
+    /// of the sub-agent that made it.
     fn oldest_excess(&self) -> Option<(Option<String>, String)> {
         let of_agent = |it: &SubAgent| Some((Some(it.thread.clone()), it.author.oldest_excess()?));
         let outer = self.outer.oldest_excess().map(|it| (None, it));
@@ -115,7 +120,8 @@ impl Run {
         }
     }
 
-    /// Handles a notification about this turn. Returns false if its method is unknown.
+    /// Handles a notification about the run's turn or a sub-agent. Returns false if its method is
+    /// unknown.
     pub(super) fn handle_notification(
         &mut self,
         agent: Option<&str>,
@@ -198,7 +204,7 @@ impl Run {
 }
 
 impl Codex {
-    /// Handles a notification.
+    /// Handles a notification of Codex about any thread.
     pub(super) fn handle_notification(
         &mut self,
         method: &str,
@@ -238,8 +244,8 @@ impl Codex {
         }
     }
 
-    /// Buffers a notification about a turn while the id of our own turn is not known yet. Returns false if
-    /// the notification is to be handled now.
+    /// Buffers a notification about a turn while the id of the run's own turn is not known yet.
+    /// Returns false if the notification must be handled now.
     pub(super) fn buffer_if_early(&mut self, message: &Value, line: &str) -> bool {
         let params = &message["params"];
         let of = params["turnId"].as_str().filter(|_| params["turn"].is_null());
@@ -269,8 +275,8 @@ impl Codex {
         self.run.as_ref().is_some_and(|it| of.is_none() || it.turn.as_deref() == of)
     }
 
-    /// Takes the id of our turn from the first report of its start or end. Other messages may belong to an
-    /// earlier turn, which another process may have begun.
+    /// Takes the id of the run's turn from the first report of its start or end, and handles the
+    /// buffered notifications. Other messages may belong to an earlier turn.
     pub(super) fn take_turn(&mut self, turn: &str, cx: &mut Cx) {
         let is_old = self.ended_turn.as_deref() == Some(turn);
         let Some(run) = self.run.as_mut().filter(|_| !is_old) else { return };
@@ -328,7 +334,7 @@ impl Codex {
         self.end_if_idle(cx);
     }
 
-    /// Ends the run if its turn and the turns of all agents have ended.
+    /// Ends the run if its turn and the turns of all sub-agents have ended.
     pub(super) fn end_if_idle(&mut self, cx: &mut Cx) {
         let Some(run) = self.run.as_mut().filter(|it| !it.has_agents_at_work()) else { return };
         if run.ends_commands && run.commands().next().is_some() {
@@ -337,7 +343,7 @@ impl Codex {
         self.end_as_it_did(cx);
     }
 
-    /// Ends the run with the outcome of its turn, if that has ended.
+    /// Ends the run with the outcome of its turn. Does nothing if the turn has not ended.
     pub(super) fn end_as_it_did(&mut self, cx: &mut Cx) {
         let Some(run) = &mut self.run else { return };
         match run.outcome.take() {
@@ -348,8 +354,8 @@ impl Codex {
         }
     }
 
-    /// Ends the commands of an interrupted turn, which Codex leaves running. The run ends when Codex reports
-    /// their ends; a command that does not end is left to the driver.
+    /// Asks Codex to end the commands of an interrupted turn, which it leaves running. The run ends
+    /// when Codex reports their ends; a command that does not end is left to the driver.
     fn end_commands(&mut self, cx: &mut Cx) {
         let (Some(run), Link::Open { thread }) = (&mut self.run, &self.link) else { return };
         let mut threads = BTreeSet::new();
@@ -369,7 +375,8 @@ impl Codex {
         }
     }
 
-    /// Starts a deadline while the thread is idle: the report of a turn's end may be lost.
+    /// Handles a new status of the Codex thread. While it is idle, a deadline runs, because the
+    /// report of the turn's end may be lost.
     fn status_changed(&mut self, status: &Value, cx: &mut Cx) {
         let Some(run) = &mut self.run else { return };
         run.outer.awaits_decision = awaits_person(status);
@@ -383,8 +390,8 @@ impl Codex {
         }
     }
 
-    /// Computes the usage of a model call from the counts of the whole thread. Codex's own count for the
-    /// call, `last`, is wrong for an answer that was cut off.
+    /// Computes the usage of a model call from the counts of the whole thread. Codex's own count
+    /// for the model call, `last`, is wrong for an answer that was cut off.
     fn usage_updated(&mut self, params: &Value, cx: &mut Cx) {
         let total = usage(&params["tokenUsage"]["total"]);
         let before = self.used.replace(total);
@@ -428,7 +435,7 @@ impl Codex {
     }
 }
 
-/// Emits the reason for which the run ends.
+/// Emits the event that says why the run ends.
 pub(super) fn emit_stop(status: RunStatus, out: &mut Emitter) {
     let (stop_reason, resolved_by) = match status {
         RunStatus::Completed => ("completed", "Codex"),
@@ -449,20 +456,22 @@ fn usage(tokens: &Value) -> Usage {
     }
 }
 
-/// Returns the usage of one model call. `before` is the usage of its thread until then, and is updated.
+/// Returns the usage of a sub-agent's model call. `before` is the usage of its thread until then,
+/// and is updated.
 pub(super) fn spent(before: &mut Usage, tokens: &Value) -> Usage {
     let total = usage(&tokens["total"]);
     let spent = difference(total, std::mem::replace(before, total));
     spent.unwrap_or_else(|| usage(&tokens["last"]))
 }
 
-/// Returns whether a thread waits for a person. A call that begins meanwhile does not run yet.
+/// Returns whether a Codex thread waits for a person's approval. A tool call that begins meanwhile
+/// does not run yet.
 pub(super) fn awaits_person(status: &Value) -> bool {
     let flags = status["activeFlags"].as_array().map(Vec::as_slice).unwrap_or_default();
     flags.iter().any(|it| it == "waitingOnApproval")
 }
 
-/// Returns `after - before`. `None` if the count was reset between them.
+/// Returns the usage `after - before`. `None` if the counts were reset in between.
 fn difference(after: Usage, before: Usage) -> Option<Usage> {
     let part = |after: Option<u64>, before: Option<u64>| match after {
         Some(after) => after.checked_sub(before.unwrap_or(0)).map(Some),

@@ -27,7 +27,7 @@ pub(super) fn initialized() -> String {
     json!({ "method": "initialized" }).to_string()
 }
 
-/// Returns the parameters of `thread/start`, or of `thread/resume` if a thread is given.
+/// Returns the parameters of `thread/start`, or of `thread/resume` if `thread` is given.
 pub(super) fn open_thread(
     settings: &Settings,
     launch: &Launch,
@@ -52,13 +52,13 @@ pub(super) fn open_thread(
     params
 }
 
-/// Returns the version in a user agent, `client/0.166.0 (system) ...`.
+/// Returns Codex's version from its user agent, `client/0.166.0 (system) ...`.
 pub(super) fn version(user_agent: &str) -> Option<String> {
     let version = user_agent.split_once('/')?.1.split_whitespace().next()?;
     version.starts_with(|it: char| it.is_ascii_digit()).then(|| version.to_owned())
 }
 
-/// Returns the response to a request of Codex.
+/// Returns the line that answers a request of Codex with a result.
 pub(super) fn answer(request_id: &Value, result: &Value) -> String {
     json!({ "id": request_id, "result": result }).to_string()
 }
@@ -68,12 +68,12 @@ pub(super) fn refusal(request_id: &Value) -> String {
     json!({ "id": request_id, "error": { "code": -32601, "message": message } }).to_string()
 }
 
-/// Returns the newest message as the input of a turn.
+/// Returns the newest message of the conversation as the input of a Codex turn.
 pub(super) fn prompt(history: &[Value]) -> Vec<Value> {
     input(&newest(history))
 }
 
-/// Converts an OpenAI chat message.
+/// Converts an OpenAI chat message to the input of a Codex turn.
 pub(super) fn input(message: &Value) -> Vec<Value> {
     let pieces = match &message["content"] {
         Value::Array(pieces) => pieces.as_slice(),
@@ -86,7 +86,7 @@ pub(super) fn text(words: &str) -> Value {
     json!({ "type": "text", "text": words, "text_elements": [] })
 }
 
-/// Returns the text of an input.
+/// Returns the text of the input of a Codex turn.
 pub(super) fn words(input: &[Value]) -> String {
     let words: Vec<&str> = input.iter().filter_map(|it| it["text"].as_str()).collect();
     words.join("\n\n")
@@ -100,8 +100,9 @@ fn piece(piece: &Value) -> Option<Value> {
     Some(json!({ "type": "image", "url": url }))
 }
 
-/// Returns whether a notification is known and not shown, because it is about Codex's own state or unused
-/// features, or repeats something. The list is explicit, so that new notifications are shown.
+/// Returns whether a notification of Codex is known and not shown, because it is about Codex's own
+/// state or unused features, or repeats something. The list is explicit, so that new notifications
+/// are shown.
 pub(super) fn is_silent(method: &str) -> bool {
     const NAMES: &[&str] = &[
         "account/gatewayOAuth/changed",

@@ -12,7 +12,7 @@ use crate::claude::wire::{Block, Content, MessageLine, Stream, is_launch};
 use crate::claude::{Cx, Process};
 use crate::program::Recent;
 
-/// Beginning of the summary of a compacted conversation.
+/// Beginning of the summary that Claude Code writes when it compacts a conversation.
 const SUMMARY: &str = "This session is being continued from a previous conversation";
 
 impl Run {
@@ -130,8 +130,8 @@ impl Run {
         }
     }
 
-    /// Handles a message within a call that this run does not know. A sub-agent that was stopped with an
-    /// earlier run may still send lines, which are ignored.
+    /// Handles a message within a tool call that this run does not know. A sub-agent that was
+    /// stopped with an earlier run may still send lines, which are ignored.
     fn handle_unknown_call(
         &mut self,
         parent: Option<&str>,
@@ -183,7 +183,8 @@ impl Run {
         }
     }
 
-    /// Handles an echo, which may be the output of one of the program's own commands.
+    /// Handles Claude Code's echo of a user line, which may be the output of one of its own
+    /// commands.
     fn handle_echo(&mut self, text: &str, cx: &mut Cx) {
         let output = text.trim().strip_prefix("<local-command-stdout>");
         let output = output.and_then(|it| it.strip_suffix("</local-command-stdout>"));
@@ -192,8 +193,8 @@ impl Run {
         }
     }
 
-    /// Handles a user line that no user has typed. The summary of a compacted conversation is the model's
-    /// own.
+    /// Handles a user line that Claude Code wrote in the user's name. The summary of a compacted
+    /// conversation is not shown.
     fn handle_synthetic(&mut self, text: &str, cx: &mut Cx) {
         let is_summary = std::mem::take(&mut self.awaits_summary) || text.starts_with(SUMMARY);
         if !is_summary {
@@ -201,7 +202,8 @@ impl Run {
         }
     }
 
-    /// Shows text that the program gave the model in the user's name.
+    /// Emits a notice with text that Claude Code gave the model in the user's name, except its
+    /// report of an interruption.
     fn notice_injected(&mut self, text: &str, cx: &mut Cx) {
         if !text.starts_with("[Request interrupted by user") && !text.trim().is_empty() {
             let text = format!("Claude Code told the model: {}", shortened(text));
@@ -210,7 +212,8 @@ impl Run {
     }
 }
 
-/// Returns the author of a message; `None` for a sub-agent of another run.
+/// Returns the author of a message: the agent itself, or the sub-agent of the tool call `parent`.
+/// `None` if this run does not know the call.
 fn author<'a>(
     outer: &'a mut Author,
     inner: &'a mut Recent<Author>,
