@@ -30,16 +30,16 @@ use crate::{
     Ending, ModelBackend, ModelEffect, ModelInput, ReadyCall, RunEffect, RunInput, ToolOutcome,
 };
 
-/// The built-in demo agent.
+/// The built-in demo agent, as the backend of one run.
 #[derive(Debug)]
 pub struct Demo {
     pace: Pace,
-    /// The open run.
+    /// Run that the demo agent is answering. `None` before its start and after its end.
     run: Option<Run>,
 }
 
 impl Demo {
-    /// Creates the agent for one run.
+    /// Creates the backend of the demo agent for one run.
     pub fn new(pace: Pace) -> Self {
         Self { pace, run: None }
     }
@@ -92,9 +92,10 @@ struct Run {
     response_id: ResponseId,
     plan: Plan,
     playback: Playback,
-    /// Calls without a result, each with the index of its task in the plan.
+    /// Tool calls that have no result yet, each with the index of its task in the plan.
     waiting: Vec<(CallId, usize)>,
-    /// Whether the answer must still mention that it continues an earlier run.
+    /// Whether the next text must still say that the answer begins again after an earlier run broke
+    /// off.
     must_announce_resumption: bool,
     ids_given: u32,
     steps_begun: u32,
@@ -102,16 +103,16 @@ struct Run {
     usage: Tally,
 }
 
-/// Token counts, in words: deterministic, and close enough for a demo.
+/// Token counts of the demo agent. A token is a word: deterministic, and close enough for a demo.
 #[derive(Debug, Default)]
 struct Tally {
     /// Input tokens of the open step.
     input: u64,
     /// Output tokens of the open step.
     output: u64,
-    /// Tokens of the results in that step, which are input of the next step.
+    /// Tokens of the tool results in the open step, which are input of the next step.
     results: u64,
-    /// Usage of all finished steps.
+    /// Usage of all finished steps of the run. `None` before the first is finished.
     total: Option<Usage>,
 }
 
@@ -131,7 +132,8 @@ impl Run {
         }
     }
 
-    /// Continues a run: finished calls are in the history, and open ones are called again under their ids.
+    /// Resumes a run after a restart: finished tool calls are in the history, and open tool calls
+    /// run again under their ids.
     fn resumed(answer: &RunMessage, history: &[Value], pace: Pace) -> Self {
         let mut run = Self::new(answer.id.clone(), history, pace);
         run.must_announce_resumption = false;
@@ -154,7 +156,7 @@ impl Run {
         self.plan.tasks[task].outcome = Some(outcome);
     }
 
-    /// Ends the run as cancelled. Open parts stay open: the driver closes them.
+    /// Ends the demo agent's run as cancelled. Open parts stay open: the driver closes them.
     fn interrupt(&mut self) {
         self.playback = Playback::new(Pace::Instant);
         self.waiting.clear();
@@ -170,7 +172,7 @@ impl Run {
         effects
     }
 
-    /// Queues the effects of the plan's next step. Returns false if there is none.
+    /// Queues the effects of the next step of the plan. Returns false if there is no step left.
     fn write_next_step(&mut self) -> bool {
         let Some(step) = self.plan.steps.pop_front() else { return false };
         if self.is_step_open {

@@ -9,11 +9,11 @@ use transcript::{
 use crate::model_backend::ids_given;
 use crate::{Ending, ProgramEffect, RunEffect, arguments_summary};
 
-/// The effects of one input, in order. Events belong to a run and are dropped if none is open. `E` is the
+/// Collects the effects of a backend, in order. Events are dropped while no run is open. `E` is the
 /// effect type of the backend's family.
 #[derive(Debug)]
 pub(crate) struct Emitter<E = ProgramEffect> {
-    /// The `source` of lines that could not be read.
+    /// The `source` of the `unrecognized` events that this emitter emits.
     source: &'static str,
     now: Millis,
     response_id: ResponseId,
@@ -23,7 +23,7 @@ pub(crate) struct Emitter<E = ProgramEffect> {
     effects: Vec<E>,
 }
 
-/// A text or a thinking block that has begun.
+/// A text or a thinking block that has begun in the log.
 #[derive(Debug)]
 pub(crate) struct Part {
     id: PartId,
@@ -56,7 +56,7 @@ impl<E: From<RunEffect>> Emitter<E> {
         self.is_running = true;
     }
 
-    /// Continues a run that has emitted parts and calls before.
+    /// Begins to emit events for a run that has parts and tool calls already.
     pub(crate) fn resume_run(&mut self, answer: &RunMessage) {
         self.begin_run(answer.id.clone());
         self.ids_given = ids_given(answer);
@@ -66,12 +66,12 @@ impl<E: From<RunEffect>> Emitter<E> {
         self.is_running
     }
 
-    /// Returns the id of the current run, or else of the last one.
+    /// Returns the id of the open run, or else of the last one.
     pub(crate) fn response_id(&self) -> &ResponseId {
         &self.response_id
     }
 
-    /// Returns the time of the input that is being handled.
+    /// Returns the time of the input that the backend is handling.
     pub(crate) fn now(&self) -> Millis {
         self.now
     }
@@ -103,7 +103,8 @@ impl<E: From<RunEffect>> Emitter<E> {
         self.emit(Event::Unrecognized { source, raw, lines: 1 });
     }
 
-    /// Emits whether the run continues, and why, without evaluations of limits.
+    /// Emits a `continuation` event: whether the run continues, and why. It has no evaluations of
+    /// limits.
     pub(crate) fn continuation(&mut self, goes_on: bool, stop_reason: &str, resolved_by: &str) {
         self.emit(Event::Continuation {
             should_continue: goes_on,
@@ -113,13 +114,13 @@ impl<E: From<RunEffect>> Emitter<E> {
         });
     }
 
-    /// Ends the run. Nothing may be pushed after it.
+    /// Ends the run with [`RunEffect::End`]. Nothing may be pushed after it.
     pub(crate) fn end_run(&mut self, ending: Ending) {
         self.push(RunEffect::End(ending));
         self.is_running = false;
     }
 
-    /// Closes the run without an end event, because another backend continues it.
+    /// Closes the run without an effect, because another backend continues it.
     pub(crate) fn abandon_run(&mut self) {
         self.is_running = false;
     }
@@ -161,7 +162,7 @@ impl<E: From<RunEffect>> Emitter<E> {
 
     // Calls
 
-    /// Starts a call under a new id. `provider_call_id` is the id that the model service gave it.
+    /// Starts a tool call under a new id. `provider_call_id` is the model service's id.
     pub(crate) fn start_call(
         &mut self,
         provider_call_id: Option<String>,
@@ -218,7 +219,7 @@ impl<E: From<RunEffect>> Emitter<E> {
         self.emit(Event::ToolOutputDelta { call_id, stream, offset, delta });
     }
 
-    /// Ends a call that did not run, with an error as its result.
+    /// Ends a tool call that did not run, with an error as its result.
     pub(crate) fn refuse_call(&mut self, call_id: &CallId, tool_name: &str, error: ErrorInfo) {
         self.emit(Event::ToolResult {
             call_id: call_id.clone(),
@@ -233,7 +234,8 @@ impl<E: From<RunEffect>> Emitter<E> {
         });
     }
 
-    /// Returns a name that is unique in the run, for an item to which the program gave none.
+    /// Returns a name that is unique in the run, for an item that the program reports without a
+    /// name.
     pub(crate) fn unused_name(&self) -> String {
         format!("{}+{}", self.response_id, self.ids_given)
     }
@@ -244,7 +246,7 @@ impl Emitter {
         self.push(ProgramEffect::Write(line));
     }
 
-    /// Returns a number for the next request to the program. Unique for the life of the process.
+    /// Returns a number for the next request to the program, unique for the life of its process.
     pub(crate) fn next_request(&mut self) -> u64 {
         self.requests += 1;
         self.requests
@@ -270,7 +272,7 @@ impl Part {
         });
     }
 
-    /// Ends the part with `text`, or with the text so far. `discarded`: the text is written again in another
+    /// Ends the part with its current text. `discarded`: the model writes the text again in another
     /// part.
     pub(crate) fn end<E: From<RunEffect>>(
         &mut self,

@@ -5,19 +5,20 @@ use transcript::{ErrorCode, ErrorInfo, RunCost, RunMessage, RunStatus, Usage};
 /// The end of a run, as its agent reports it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ending {
-    /// Status of the run.
+    /// Status of the ended run.
     pub status: RunStatus,
-    /// Reason of a failure.
+    /// Error of a failed run. `None` if the run did not fail, or the agent gave no reason.
     pub error: Option<ErrorInfo>,
-    /// Usage of the whole run, if the agent counts it; otherwise the steps are added up.
+    /// Token usage of the whole run. `None` if the agent does not count it: the usage of the steps
+    /// is then added up.
     pub usage: Option<Usage>,
-    /// Cost of the whole run in US dollars.
+    /// Cost of the whole run in US dollars. `None` if the agent does not report it.
     pub cost: Option<f64>,
 }
 
 impl Ending {
-    /// Returns the ending that the driver closes `answer` with. A run that a person asked to stop is
-    /// cancelled, whatever the agent reports.
+    /// Returns the ending with which the driver closes the run `answer`. A run that a person asked
+    /// to stop is cancelled, whatever the agent reports.
     pub fn of(self, answer: &RunMessage) -> transcript::Ending {
         let Self { status, error, usage, cost } = self;
         let spent = RunCost { usage, cost };
@@ -34,10 +35,12 @@ impl Ending {
     }
 }
 
-/// Prices are rounded to this fraction of a dollar: smaller digits come from adding floating-point numbers.
+/// Costs are rounded to this fraction of a US dollar. Smaller digits come from adding
+/// floating-point numbers.
 const PARTS_OF_A_DOLLAR: f64 = 1e12;
 
-/// Normalises a cost that a program reports. Returns `None` for a price that is unknown.
+/// Rounds a cost in US dollars that a program reports. Returns `None` if the cost is zero, negative
+/// or not finite, which means unknown.
 pub(crate) fn price(dollars: f64) -> Option<f64> {
     let rounded = (dollars * PARTS_OF_A_DOLLAR).round() / PARTS_OF_A_DOLLAR;
     (rounded.is_finite() && rounded > 0.0).then_some(rounded)

@@ -26,68 +26,70 @@ use self::replay::Replay;
 use crate::ProgramKind;
 use crate::surrogates::Surrogates;
 
-/// A conversation as the program keeps it on disk.
+/// A conversation of Claude Code, Codex or Pi, as the program keeps it on disk.
 #[derive(Debug, Clone, Copy)]
 pub struct ConversationFile<'a> {
-    /// The program.
+    /// Program that wrote the conversation's file.
     pub kind: ProgramKind,
-    /// Content of the file.
+    /// Content of the conversation's file.
     pub text: &'a str,
-    /// Sub-agents and large results, which Claude Code keeps in a folder beside the file.
+    /// Files of sub-agents and large tool results, which Claude Code keeps in a folder beside the
+    /// conversation's file. Empty for other programs.
     pub side_files: &'a [SideFile],
-    /// Id of the agent in Callboard.
+    /// Id of the Callboard agent that the imported runs get.
     pub agent: &'a str,
 }
 
-/// A file that belongs to a conversation.
+/// A file that belongs to a conversation and is stored in a folder beside the conversation's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SideFile {
-    /// Path of the file, relative to the folder beside the conversation's file.
+    /// Path of the side file, relative to the folder beside the conversation's file.
     pub name: String,
-    /// Content of the file.
+    /// Content of the side file.
     pub text: String,
 }
 
-/// Treatment of a last turn without an end.
+/// Treatment of the last turn of an imported conversation, if the file does not have its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
-    /// The turn stays open.
+    /// The last turn is imported without an end.
     Open,
-    /// The turn may still be going on, and is read when it has ended. A turn whose last entry is an answer of
-    /// the model without calls counts as ended.
+    /// The last turn is not imported, because it may still be going on. A turn whose last entry is
+    /// an answer of the model without tool calls counts as ended.
     LeaveOut,
-    /// The turn broke off, and is closed.
+    /// The last turn is imported and closed, because it will not continue.
     Close,
 }
 
-/// A conversation that was read.
+/// A conversation that was read from a program's file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imported {
     /// The program's own id of the conversation, with which it can be resumed.
     pub conversation: String,
-    /// Folder in which the program worked.
+    /// Folder in which the program worked. `None` if the file does not name it.
     pub cwd: Option<String>,
-    /// Version of the program.
+    /// Version of the program that wrote the file. `None` if the file does not name it.
     pub version: Option<String>,
-    /// Turns in order.
+    /// Turns of the conversation, oldest first.
     pub turns: Vec<Turn>,
-    /// A turn that may still be going on, with [`Tail::LeaveOut`].
+    /// Id of the last turn, if it was not imported because of [`Tail::LeaveOut`].
     pub left_out: Option<ResponseId>,
     /// Entries after the last turn, which belong to no turn yet.
     pub rest: Vec<Entry>,
 }
 
-/// A run, with the message that it answers and the records since the run before.
+/// A run of an imported conversation, with the message that it answers and the entries since the
+/// run before.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
-    /// Id of the run.
+    /// Id of the turn's run.
     pub id: ResponseId,
-    /// Records of the turn in order.
+    /// Entries of the turn, oldest first, from which records of the log are made.
     pub entries: Vec<Entry>,
 }
 
-/// Detects the program that wrote a file, by its name and its first lines. Returns `None` for other files,
-/// and for those that belong to another file.
+/// Detects the program that wrote a conversation's file, by its name and its first lines. Returns
+/// `None` for any other file, and for the file of a sub-agent.
 pub fn detect(name: &str, head: &str) -> Option<ProgramKind> {
     let is_sub_agent = name.rsplit(['/', '\\']).next().is_some_and(|it| it.starts_with("agent-"));
     if is_sub_agent {
@@ -107,7 +109,8 @@ pub fn detect(name: &str, head: &str) -> Option<ProgramKind> {
     })
 }
 
-/// Reads a conversation. Returns `None` if the file does not name its conversation.
+/// Reads a conversation from a program's file. Returns `None` if the file does not name its
+/// conversation.
 pub fn read(kept: &ConversationFile<'_>, tail: Tail) -> Option<Imported> {
     match kept.kind {
         ProgramKind::Claude => claude::read(kept, tail),
@@ -116,8 +119,8 @@ pub fn read(kept: &ConversationFile<'_>, tail: Tail) -> Option<Imported> {
     }
 }
 
-/// Parses every line; the error is the line as it came. A last line without its end is still being written
-/// and left out.
+/// Parses every line of a program's file as a JSON object; the error is the unparsed line. An
+/// incomplete last line, which the program is still writing, is skipped.
 fn lines(text: &str) -> impl Iterator<Item = Result<Value, &str>> {
     let lines = text.split_inclusive('\n').filter(|it| !it.trim().is_empty());
     lines.filter_map(|line| {
@@ -127,7 +130,8 @@ fn lines(text: &str) -> impl Iterator<Item = Result<Value, &str>> {
     })
 }
 
-/// Parses a line. Files consist of whole lines, so a surrogate pair is never split between two.
+/// Parses a line as JSON. Files consist of whole lines, so a surrogate pair is never split between
+/// two.
 fn parse(line: &str) -> Option<Value> {
     serde_json::from_str(&Surrogates::default().repair(line)).ok()
 }
@@ -140,7 +144,8 @@ fn owned(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// Returns the text of a content, which is a string or a list of blocks. Blocks without text are named.
+/// Returns the text of a message's content, which is a string or a list of blocks. Images and
+/// documents become `[image]` and `[document]`.
 fn words(content: &Value) -> String {
     let of_block = |block: &Value| match block["text"].as_str() {
         Some(text) => Some(text.to_owned()),

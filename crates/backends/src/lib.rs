@@ -55,42 +55,42 @@ pub use crate::resume_id::ResumeId;
 pub use crate::surrogates::replace_lone_surrogates;
 pub use crate::tool_event::{ToolEvent, ToolOutcome};
 
-/// An input about the run, for both families of backends.
+/// An input about the run that a backend of either family gets from the driver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunInput {
-    /// Begins a run. `history` holds OpenAI chat messages, oldest first. Messages after the last user
-    /// message are from an earlier run that broke off.
+    /// Begins a run. `history` holds OpenAI chat messages, oldest first. Messages after the last
+    /// user message are from an earlier run that broke off.
     Start {
-        /// Id of the run.
+        /// Id of the run to begin.
         response_id: ResponseId,
-        /// The conversation, with the message to answer at its end.
+        /// Chat messages of the conversation. The message to answer is the last user message.
         history: Vec<Value>,
     },
-    /// A message for the active run. Answered with a `message_steered` when the agent has it and another one
-    /// when the model has, or with [`RunEffect::CannotSteer`]: immediately, when the run ends before its next
-    /// step, or when the agent has given it back.
+    /// A message for the active run. Answered with a `message_steered` when the agent has it and
+    /// another one when the model has, or with [`RunEffect::CannotSteer`]: immediately, when the
+    /// run ends before its next step, or when the agent has given it back.
     Steer {
-        /// Id of the message.
+        /// Id of the steered message.
         message_id: MessageId,
-        /// One chat message, as in [`RunInput::Start`].
+        /// The steered message as one chat message, as in [`RunInput::Start`].
         message: Value,
     },
-    /// A request to stop the run.
+    /// A request to stop the active run.
     Interrupt,
     /// The time of the last [`RunEffect::WakeAt`] has come.
     Wake,
 }
 
-/// An effect on the run, of both families of backends.
+/// An effect on the run that a backend of either family gives the driver to carry out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunEffect {
-    /// Appends an event to the log, for the open run.
+    /// Appends an event of the open run to the log.
     Emit(Event),
-    /// Returns a message to the queue for the next run, even if it was handed over: no model has seen it, and
-    /// none will see it in this run.
+    /// Returns a steered message to the queue for the next run, even if it was handed over: no
+    /// model has seen it, and none will see it in this run.
     CannotSteer(MessageId),
     /// Asks for a [`RunInput::Wake`] at this time, replacing the previous request.
     WakeAt(Millis),
-    /// Ends the run. It is the last effect of its answer.
+    /// Ends the run. It is the last effect that the backend returns for an input.
     End(Ending),
 }

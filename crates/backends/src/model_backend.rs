@@ -8,7 +8,7 @@ use transcript::{CallId, Millis, PartKind, RunMessage};
 
 use crate::{RunEffect, RunInput, ToolOutcome};
 
-/// The backend of a model agent. It lives for one run: it gets no input after the end.
+/// The backend of a model agent. It lives for one run: it gets no input after the end of the run.
 ///
 /// ```
 /// use backends::{Demo, ModelBackend, ModelEffect, Pace, RunEffect, RunInput};
@@ -25,103 +25,106 @@ use crate::{RunEffect, RunInput, ToolOutcome};
 /// assert!(matches!(effects.last(), Some(ModelEffect::Run(RunEffect::End(_)))));
 /// ```
 pub trait ModelBackend: fmt::Debug + Send {
-    /// Takes an input at the time `now`, and returns its effects in order.
+    /// Handles an input at the time `now`, and returns its effects in order.
     fn on(&mut self, now: Millis, input: ModelInput) -> Vec<ModelEffect>;
 }
 
-/// An event that the driver reports to a model agent.
+/// An input that the driver gives the backend of a model agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelInput {
-    /// An input about the run.
+    /// An input about the run, of a kind that all backends get.
     Run(RunInput),
-    /// Continues a run that began before the server was restarted, in place of [`RunInput::Start`]. `answer`
-    /// is the run so far; its calls without a result are to be run.
+    /// Continues a run that began before the server was restarted, in place of [`RunInput::Start`].
+    /// The tool calls of `answer` without a result are to be run.
     Resume {
         /// The run so far.
         answer: Box<RunMessage>,
-        /// The conversation as in [`RunInput::Start`].
+        /// Chat messages of the conversation, as in [`RunInput::Start`].
         history: Vec<Value>,
     },
-    /// Available tools, in the format of the OpenAI API: `{"type": "function", ...}`. An agent that needs
-    /// descriptions gets them before every `Start`, `Resume` and `History`, as the tools may change between
-    /// two steps.
+    /// Descriptions of the available tools, in the format of the OpenAI API: `{"type": "function",
+    /// ...}`. An agent that needs them gets them before every `Start`, `Resume` and `History`, as
+    /// the tools may change between two steps.
     Tools(Vec<Value>),
-    /// The result of a call, once for each [`ModelEffect::RunTool`] unless the run ends first.
+    /// Result of a tool call. It comes once for each [`ModelEffect::RunTool`], unless the run ends
+    /// first.
     ToolResult {
-        /// The call.
+        /// Id of the tool call that has ended.
         call_id: CallId,
-        /// Its result.
+        /// Result of the tool call.
         outcome: ToolOutcome,
     },
-    /// A call waits for a person or a client before it runs. It does not count as running meanwhile.
+    /// Reports that a tool call waits for a person or a client before it runs. It does not count as
+    /// running meanwhile.
     ToolWaits(CallId),
-    /// The conversation as in [`RunInput::Start`], including this run so far. It answers a
-    /// [`ModelEffect::ReadHistory`].
+    /// Chat messages of the conversation as in [`RunInput::Start`], including this run so far. They
+    /// answer a [`ModelEffect::ReadHistory`].
     History(Vec<Value>),
-    /// A part of the response to the last [`ModelEffect::Request`].
+    /// A part of the HTTP response to the last [`ModelEffect::Request`].
     Response(ResponsePart),
 }
 
-/// A part of an HTTP response: a head, any number of pieces of the body, and one end. A response that never
-/// began has only an end.
+/// A part of an HTTP response: status and headers, any number of chunks of the body, and one end. A
+/// response that never began has only an end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResponsePart {
-    /// The response begins. Header names are in lower case.
+    /// Beginning of the HTTP response.
     Head {
-        /// Status code.
+        /// HTTP status code of the response.
         status: u16,
-        /// Headers in order.
+        /// HTTP headers of the response in order, with names in lower case.
         headers: Vec<(String, String)>,
     },
-    /// Bytes of the body, split at any position.
+    /// A chunk of the HTTP response body, split at any byte.
     Bytes(Vec<u8>),
-    /// The response is complete, or the connection was lost.
+    /// End of the HTTP response: it is complete, or it was lost.
     Ended(Result<(), Lost>),
 }
 
-/// Reason for which a response ends early.
+/// Reason for which an HTTP response is missing or incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
-    /// Kind of the failure.
+    /// Kind of the connection's failure.
     pub how: HowLost,
-    /// Description for a person.
+    /// Description of the connection's failure, for a person.
     pub message: String,
 }
 
-/// Kind of a failed connection.
+/// Kind of failure of an HTTP connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HowLost {
-    /// No connection was made.
+    /// No connection to the server was made.
     NeverConnected,
-    /// No data came within the time limit.
+    /// No data arrived within the time limit.
     TimedOut,
-    /// The connection was lost.
+    /// The connection was lost before the response was complete.
     BrokeOff,
 }
 
-/// An order of a model agent to the driver.
+/// An effect that the backend of a model agent asks the driver to carry out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelEffect {
-    /// An effect on the run.
+    /// An effect on the run, of a kind that all backends have.
     Run(RunEffect),
-    /// Runs a tool. The driver writes the call's approval, `tool_running`, `tool_retry`, `tool_output_delta`
-    /// and `tool_result`, and decides about its `validation`.
+    /// Runs a tool call. The driver writes the call's approval, `tool_running`, `tool_retry`,
+    /// `tool_output_delta` and `tool_result`, and decides about its `validation`.
     RunTool(ReadyCall),
-    /// Reads the conversation, answered by [`ModelInput::History`].
+    /// Asks for the chat messages of the conversation. The driver answers with
+    /// [`ModelInput::History`].
     ReadHistory,
-    /// Sends an HTTP request, answered by [`ModelInput::Response`]. A new request, and the end of the run,
-    /// cancel the one before.
+    /// Sends an HTTP request, whose response comes as [`ModelInput::Response`]. A new request, and
+    /// the end of the run, cancel the previous request.
     Request(Request),
 }
 
-/// A call that can be run.
+/// A tool call whose arguments are complete, so that it can be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadyCall {
-    /// The call.
+    /// Id of the tool call.
     pub call_id: CallId,
-    /// Name of the tool.
+    /// Name of the tool to call.
     pub tool_name: String,
-    /// Raw text of the arguments.
+    /// Arguments of the tool call as raw JSON text.
     pub arguments: String,
 }
 
@@ -143,29 +146,30 @@ impl From<RunEffect> for ModelEffect {
     }
 }
 
-/// An HTTP request with a JSON body.
+/// An HTTP request with a JSON body, to a model service.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Request {
-    /// HTTP method.
+    /// HTTP method of the request.
     pub method: &'static str,
-    /// Address.
+    /// URL of the request.
     pub url: String,
-    /// Headers in order; may hold keys.
+    /// HTTP headers of the request in order; their values may be secret keys.
     pub headers: Vec<(String, String)>,
-    /// JSON body.
+    /// JSON body of the request.
     pub body: Arc<str>,
-    /// Time without data after which the connection counts as lost.
+    /// Time in milliseconds without data after which the connection counts as lost.
     pub idle_timeout_ms: u64,
 }
 
-/// Omits headers, which hold keys, and bodies, which hold messages.
+/// Omits the headers, which hold keys, and the body, which holds messages.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request").field("url", &self.url).finish_non_exhaustive()
     }
 }
 
-/// Returns the number of ids that a run has given to its parts and calls.
+/// Returns the highest number in the ids of the run's parts and tool calls, from which further ids
+/// are numbered. Zero if it has none.
 pub(crate) fn ids_given(answer: &RunMessage) -> u32 {
     let ids = answer.parts.iter().filter_map(|part| match &part.kind {
         PartKind::Text(text) => Some(text.id.as_str()),
@@ -177,7 +181,7 @@ pub(crate) fn ids_given(answer: &RunMessage) -> u32 {
     ids.filter_map(number).max().unwrap_or(0)
 }
 
-/// Returns the calls without a result, which are to be run.
+/// Returns the tool calls of the run that have no result and are to be run.
 pub(crate) fn open_calls(answer: &RunMessage) -> impl Iterator<Item = ReadyCall> {
     answer.calls().filter(|call| call.is_open()).map(|call| ReadyCall {
         call_id: call.id.clone(),

@@ -43,20 +43,20 @@ use crate::{
     RunEffect, RunInput,
 };
 
-/// Maximum number of bytes that are read of an error's body.
+/// Maximum number of bytes of an error response's body that are kept.
 const MAX_ERROR_BODY: usize = 64 * 1024;
 
-/// An agent that is a model behind an API.
+/// Backend of an agent that is a model behind an OpenAI-compatible API, for one run.
 #[derive(Debug)]
 pub struct OpenAi {
     settings: Arc<Settings>,
     tools: Vec<Value>,
-    /// `Some` between the start and the end of the run.
+    /// The open run. `None` before its start and after its end.
     run: Option<Run>,
 }
 
 impl OpenAi {
-    /// Creates the agent for one run.
+    /// Creates the backend for one run of a model agent.
     pub fn new(settings: Arc<Settings>) -> Self {
         Self { settings, tools: Vec::new(), run: None }
     }
@@ -105,10 +105,10 @@ struct Run {
 
 #[derive(Debug)]
 enum Phase {
-    /// Waiting for the conversation.
+    /// The run waits for the conversation, from which the next request is built.
     Reading,
     Asking(Box<Attempt>),
-    /// Waiting for the next attempt, after the service failed.
+    /// The run waits before it sends the request again, because the model service failed.
     Pausing {
         until: Millis,
         request: Request,
@@ -117,26 +117,26 @@ enum Phase {
     Tools {
         waiting: VecDeque<ReadyCall>,
         running: Vec<CallId>,
-        /// Calls that wait for a person or a client.
+        /// Tool calls that wait for a person or a client.
         elsewhere: Vec<CallId>,
-        /// Whether the model reached its output limit before it had written all its calls.
+        /// Whether the model reached its output limit in the step that made these tool calls.
         cut_off: bool,
     },
     Ended,
 }
 
-/// One request and its response.
+/// One attempt to send a step's request, and the response to it.
 #[derive(Debug)]
 struct Attempt {
-    /// Number of the attempt, from 1.
+    /// Number of the attempt for the step's request, from 1.
     number: u32,
     request: Request,
-    /// Status code of the response. Zero until the response begins.
+    /// HTTP status code of the response. Zero until the response begins.
     status: u16,
     headers: Vec<(String, String)>,
     error_body: Vec<u8>,
     decoder: Decoder,
-    /// Whether something was emitted, which another attempt would repeat.
+    /// Whether a part of the response was emitted, which another attempt would repeat.
     has_emitted: bool,
 }
 
@@ -152,7 +152,7 @@ impl Run {
         }
     }
 
-    /// Resumes a run at its open calls. The conversation is read before the next step.
+    /// Resumes a run at its open tool calls. The conversation is read before the next step.
     fn resumed(settings: Arc<Settings>, answer: &RunMessage) -> Self {
         let last_step = answer.steps.last().and_then(|it| it.finished.as_ref());
         Self {
@@ -260,18 +260,20 @@ impl Run {
         }
     }
 
-    /// Hands over waiting messages. Called when all calls have results, because a conversation cannot take
-    /// user messages between a call and its result.
+    /// Marks the steered messages as handed over to the model. Called when all tool calls have
+    /// results, because a conversation cannot take user messages between a call and its result.
     fn hand_over(&mut self) {
         self.steering.hand_over(|_| true, &mut self.emitter.out);
     }
 
-    /// Marks the handed-over messages as seen: the model has begun to answer the conversation with them.
+    /// Marks all handed-over messages as seen: the model has begun to answer the conversation with
+    /// them.
     fn mark_seen(&mut self) {
         while self.steering.mark_seen(|_| true, &mut self.emitter.out) {}
     }
 
-    /// Handles the end of a response, complete or not.
+    /// Handles the end of the model's response, complete or not. `lost` is why the connection ended
+    /// early.
     fn answered(&mut self, now: Millis, lost: Option<Lost>) {
         let Phase::Asking(attempt) = &mut self.phase else { return };
         let (said, outcome) = attempt.decoder.finish();
@@ -334,8 +336,8 @@ impl Run {
         self.run_tools(now);
     }
 
-    /// Runs the calls of one step in parallel, up to the limit. Calls that wait for a person or a client do
-    /// not count, as they may take long.
+    /// Runs the waiting tool calls of the step in parallel, up to the limit. Calls that wait for a
+    /// person or a client do not count, as they may take long.
     fn run_tools(&mut self, now: Millis) {
         let Phase::Tools { waiting, running, elsewhere, cut_off } = &mut self.phase else { return };
         while running.len() < self.settings.parallel_tools.max(1) {
@@ -381,7 +383,8 @@ impl Run {
         }
     }
 
-    /// Retries the request, or ends the run. A request is retried only if none of its response was emitted.
+    /// Retries the request after a pause, or ends the run as failed. A request is retried only if
+    /// the failure may pass and none of the response was emitted.
     fn give_up_or_retry(&mut self, now: Millis, failure: Failure) {
         let Phase::Asking(attempt) = std::mem::replace(&mut self.phase, Phase::Ended) else {
             return;
@@ -434,7 +437,8 @@ impl Run {
         }
     }
 
-    /// Emits held-back text and ends the run as cancelled. Open parts stay open: the driver closes them.
+    /// Ends the run as cancelled, after emitting the text that was held back. Open parts stay open:
+    /// the driver closes them.
     fn interrupt(&mut self) {
         if let Phase::Asking(attempt) = &mut self.phase {
             let (said, _) = attempt.decoder.finish();

@@ -250,7 +250,8 @@ fn language(path: &str) -> &str {
     if extension.chars().all(|c| c.is_ascii_alphanumeric()) { extension } else { "" }
 }
 
-/// Returns a code block whose fence is longer than any in the text, so that the text cannot close it.
+/// Returns a Markdown code block whose fence is longer than any in the text, so that the text
+/// cannot close it.
 fn fence(language: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);

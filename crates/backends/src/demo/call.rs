@@ -31,14 +31,14 @@ pub(super) enum Call {
         text: String,
         in_background: bool,
     },
-    /// Calls a tool of the client that sent the message.
+    /// Calls a tool that the client that sent the message offers.
     ClientTool {
         name: String,
         arguments: Value,
     },
 }
 
-/// A place by its usual name, and its time zone. Without a zone the server chooses its own.
+/// A place by its usual name, and its time zone. If `zone` is `None`, the server chooses its own.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Place {
     pub(super) name: String,

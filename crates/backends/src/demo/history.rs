@@ -10,13 +10,13 @@ use crate::ToolOutcome;
 #[derive(Debug, Default)]
 pub(super) struct History {
     pub(super) question: String,
-    /// Whether an earlier run began to answer this question.
+    /// Whether an earlier run has begun to answer the question.
     pub(super) goes_on: bool,
     pub(super) done: Vec<Done>,
     pub(super) words: u64,
 }
 
-/// A call that already has its result.
+/// A tool call of an earlier run that has a result.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) tool_name: String,
@@ -47,7 +47,8 @@ fn done(messages: &[Value]) -> Vec<Done> {
     calls.filter_map(|call| done_call(call, messages)).collect()
 }
 
-/// Returns a call with its result. `None` for a call that was interrupted, which is tried again.
+/// Returns a tool call with its result from the chat history. `None` for a call without a result or
+/// that was interrupted, which is made again.
 fn done_call(call: &Value, messages: &[Value]) -> Option<Done> {
     let id = call["id"].as_str()?;
     let answer = messages.iter().find(|it| it["tool_call_id"] == id)?;
@@ -62,7 +63,7 @@ fn done_call(call: &Value, messages: &[Value]) -> Option<Done> {
     })
 }
 
-/// Parses a result of the history, which has failures as `{"ok": false, "error": {...}}`.
+/// Parses the content of a tool message. A failure has the form `{"ok": false, "error": {...}}`.
 fn outcome(content: &str) -> ToolOutcome {
     let result = serde_json::from_str(content).unwrap_or_else(|_| Value::from(content));
     if result["ok"] == false && !result["error"].is_null() {
@@ -78,7 +79,7 @@ fn error_info(error: &Value) -> ErrorInfo {
     ErrorInfo::new(code, message.map_or_else(|| error.to_string(), str::to_owned))
 }
 
-/// Returns the text of a message, whose content is a string or a list of parts.
+/// Returns the text of a chat message, whose content is a string or a list of parts.
 fn content(message: &Value) -> String {
     match &message["content"] {
         Value::String(text) => text.clone(),

@@ -2,15 +2,15 @@
 
 use super::call::Place;
 
-/// Returns the place with this name. An unknown name is passed to the tool as its zone, and the tool reports
-/// an error if there is no such zone.
+/// Returns the place with this name and its time zone. For an unknown name, the name is used as the
+/// time zone, and the `time` tool fails if there is no such zone.
 pub(super) fn find(name: &str) -> Place {
     let known = PLACES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
     let (name, zone) = known.copied().unwrap_or((name, name));
     Place { name: name.to_owned(), zone: Some(zone.to_owned()) }
 }
 
-/// Returns the place without a zone, for which the server chooses its own.
+/// Returns a place without a time zone, for which the server uses its own.
 pub(super) fn here() -> Place {
     Place { name: "UTC".to_owned(), zone: None }
 }

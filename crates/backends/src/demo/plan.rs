@@ -12,7 +12,7 @@ use crate::ToolOutcome;
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) wishes: Vec<Wish>,
-    /// One for each [`Wish::Call`], in their order.
+    /// Tasks of the plan, one for each [`Wish::Call`], in the order of the wishes.
     pub(super) tasks: Vec<Task>,
     pub(super) steps: VecDeque<Step>,
 }
@@ -23,7 +23,7 @@ pub(super) struct Task {
     pub(super) outcome: Option<ToolOutcome>,
 }
 
-/// A step of the run. `thoughts` are topics to think about first.
+/// A step of the demo agent's run. `thoughts` are the topics of thinking blocks at its beginning.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) thoughts: Vec<String>,
@@ -32,10 +32,10 @@ pub(super) struct Step {
 
 #[derive(Debug)]
 pub(super) enum Purpose {
-    /// Runs the tasks with these indexes into [`Plan::tasks`] in parallel.
+    /// Runs the tool calls of the tasks with these indexes into [`Plan::tasks`] in parallel.
     RunTools(Vec<usize>),
     Answer,
-    /// Fails as a model service would.
+    /// Fails as a run does when the model service fails.
     BreakDown,
 }
 
@@ -75,7 +75,8 @@ pub(super) fn plan(history: History) -> Plan {
 }
 
 impl Plan {
-    /// Returns the index of the task that this call is for, and removes the task from the steps.
+    /// Returns the index of the planned task that makes this tool call, and removes the task from
+    /// the steps. `None` if no step has such a task.
     pub(super) fn take_over(&mut self, tool_name: &str, arguments: &str) -> Option<usize> {
         let arguments: Value = serde_json::from_str(arguments).ok()?;
         let is_begun = |step: &Step, task: usize| match &step.purpose {
@@ -105,8 +106,8 @@ fn take(done: &mut Vec<Done>, call: &Call) -> Option<ToolOutcome> {
     Some(done.remove(idx).outcome)
 }
 
-/// Adds a question for the time to the previous step, if that has only such questions. Returns whether it
-/// did.
+/// Adds a task to the last step, so that adjacent questions for the time run in parallel. Returns
+/// false for any other task or step.
 fn joins(steps: &mut VecDeque<Step>, tasks: &[Task], task: usize) -> bool {
     let Some(Step { purpose: Purpose::RunTools(group), .. }) = steps.back_mut() else {
         return false;

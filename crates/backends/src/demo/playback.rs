@@ -10,12 +10,12 @@ use transcript::{CallId, Event, Executor, Millis, PartId, Validation};
 use super::call::Call;
 use crate::{ModelEffect, RunEffect, arguments_summary};
 
-/// Speed of the demo agent.
+/// Speed at which the demo agent emits its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// About as fast as a model.
+    /// About as fast as the answer of a model.
     Natural,
-    /// Without pauses.
+    /// Without pauses between deltas.
     Instant,
 }
 
@@ -37,14 +37,15 @@ impl Playback {
         Self { pace, queue: VecDeque::new(), pauses_made: 0 }
     }
 
-    /// Ends the pause before the next effect.
+    /// Ends the pause before the next queued effect.
     pub(super) fn wake(&mut self) {
         if let Some(timed) = self.queue.front_mut() {
             timed.pause_ms = 0;
         }
     }
 
-    /// Returns the effects up to the next pause.
+    /// Removes and returns the queued effects up to the next pause, which is returned as a
+    /// [`RunEffect::WakeAt`].
     pub(super) fn play(&mut self, now: Millis) -> Vec<ModelEffect> {
         let mut effects = Vec::new();
         while let Some(timed) = self.queue.pop_front() {
@@ -70,7 +71,7 @@ impl Playback {
         self.effect(RunEffect::Emit(event));
     }
 
-    /// Queues the start of a step, after a pause in which a model would read and think.
+    /// Queues the start of a step, after a pause as long as a model would take to read and think.
     pub(super) fn start_step(&mut self, index: u32) {
         let event = Event::StepStart { index, parent_call_id: None };
         self.after_pause(300..=500, event);
@@ -102,7 +103,8 @@ impl Playback {
         });
     }
 
-    /// Queues a text without an end, which the driver must close.
+    /// Queues the beginning and the deltas of a text without its end. The driver closes the text
+    /// when the run ends.
     pub(super) fn open_text(&mut self, part_id: &PartId, text: &str) {
         let part_id = || part_id.clone();
         self.event(Event::TextStart { part_id: part_id(), parent_call_id: None });
@@ -111,7 +113,8 @@ impl Playback {
         }
     }
 
-    /// Queues a call as a model writes it. Running it is a separate effect.
+    /// Queues the events of a tool call that the demo agent writes. Running the call is a separate
+    /// effect.
     pub(super) fn call(&mut self, call_id: &CallId, call: &Call) {
         let arguments = call.arguments().to_string();
         self.event(Event::ToolCallStart {
@@ -154,7 +157,7 @@ impl Playback {
 const ARGUMENTS_DELTA_CHARS: usize = 6;
 const LONGEST_WORD_CHARS: usize = 24;
 
-/// Splits a text into words, each with the space after it. Very long words are cut.
+/// Splits a text into words for deltas, each with the space after it. Very long words are cut.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut is_space_before = true;

@@ -34,7 +34,7 @@ I have no model behind me, only rules, but the tools I use are real. Try one of 
 
 You can ask for several things at once, such as `list the files, then read README.md`.";
 
-/// Returns the text before a step's calls. `step` counts from 1.
+/// Returns the commentary of the demo agent before a step's tool calls. `step` counts from 1.
 pub(super) fn commentary(calls: &[Call], step: u32) -> String {
     let opening = if step == 1 { "Let me" } else { "Next, let me" };
     match calls {

@@ -1,13 +1,14 @@
 //! Splits a message into clauses, and each clause into words. Quoted text is one word.
 
-/// Connection of a clause with the one before it.
+/// Separator between a clause of a message and the clause before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Joint {
-    /// After "and" or a comma: the clause may continue the list, as in "about cats and dogs".
+    /// The clause follows "and" or a comma, so it may continue a list, as in "about cats and dogs".
     And,
-    /// After "then": the clause may have the same verb, as in "read a.txt, then b.txt".
+    /// The clause follows "then", so it may share the verb of the clause before, as in "read a.txt,
+    /// then b.txt".
     Then,
-    /// After a full stop, a semicolon or a new line: a new sentence.
+    /// The clause follows a full stop, a question or exclamation mark, a semicolon or a new line.
     Stop,
 }
 
@@ -19,13 +20,14 @@ pub(super) struct Clause {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Word {
-    /// The text as written, without quotes and the punctuation around it.
+    /// Text of the word, without quotes and the punctuation around it.
     pub(super) text: String,
     pub(super) quoted: bool,
 }
 
 impl Word {
-    /// Returns whether the token is a known keyword. Quoted text never is.
+    /// Returns whether the word is one of these keywords, in any case. A quoted word is never a
+    /// keyword.
     pub(super) fn is(&self, known: &[&str]) -> bool {
         !self.quoted && known.iter().any(|it| it.eq_ignore_ascii_case(&self.text))
     }
@@ -86,8 +88,8 @@ fn single<'a>(tokens: &mut Vec<Token>, rest: &'a str, joint: Joint) -> &'a str {
     &rest[1..]
 }
 
-/// Reads quoted text and returns the rest. `None` without a closing mark: the mark is then an ordinary
-/// letter.
+/// Parses quoted text as one word, and returns the rest of the message. `None` without a closing
+/// quotation mark: the mark is then an ordinary character.
 fn quoted<'a>(tokens: &mut Vec<Token>, rest: &'a str) -> Option<&'a str> {
     let (open, close) = QUOTES.iter().find(|(open, _)| rest.starts_with(*open))?;
     let (text, after) = rest[open.len_utf8()..].split_once(*close)?;
@@ -105,7 +107,8 @@ fn quoted<'a>(tokens: &mut Vec<Token>, rest: &'a str) -> Option<&'a str> {
 const STOPS: &[char] = &['.', '?', '!'];
 const CLOSERS: &[char] = &[')', ']', ':'];
 
-/// Reads up to the next space. Dots inside belong to the token, and so do `.` and `..` as paths.
+/// Parses an unquoted word, and returns the rest of the message. Dots inside belong to the word,
+/// and so do the paths `.` and `..`.
 fn bare<'a>(tokens: &mut Vec<Token>, rest: &'a str) -> &'a str {
     let end = rest.find(|c: char| c.is_whitespace() || c == ',' || c == ';').unwrap_or(rest.len());
     let (written, after) = rest.split_at(end);

@@ -26,19 +26,20 @@ pub(super) enum Wish {
     NotUnderstood {
         said: String,
     },
-    /// Another agent's answer has arrived.
+    /// The message is another agent's answer to an earlier question.
     AgentAnswered {
         agent: String,
         text: String,
     },
-    /// The message asks for more than [`MAX_WISHES`].
+    /// The message asks for more than [`MAX_WISHES`] things.
     TooMany,
 }
 
-/// Maximum number of wishes of a message, so that a run ends even if a long text was pasted.
+/// Maximum number of wishes that are taken from a message, so that a run ends even if a long text
+/// was pasted.
 pub(super) const MAX_WISHES: usize = 20;
 
-/// Returns the wishes of a message. Empty for a message without words.
+/// Returns the wishes in a message to the demo agent. Empty for a message without words.
 pub(super) fn understand(message: &str) -> Vec<Wish> {
     let message = match AgentAttribution::parse(message) {
         Some(AgentAttribution { agent, text, is_answer: true }) => {
@@ -78,20 +79,22 @@ pub(super) fn understand(message: &str) -> Vec<Wish> {
     wishes
 }
 
-/// Parses "run COMMAND". A command may contain any character, so it is not split into clauses.
+/// Parses "run COMMAND" to a shell command. A command may contain any character, so the message is
+/// not split into clauses.
 fn run_command(message: &str) -> Option<Call> {
     let rest = after_word(message, "run")?;
     (!rest.is_empty()).then(|| Call::Shell { command: unquoted(rest).to_owned() })
 }
 
-/// Parses "note: TEXT". Every character of the text belongs to the note.
+/// Parses "note: TEXT" to a call of the note tool. Every character of the text belongs to the note.
 fn note(message: &str) -> Option<Call> {
     let (first, text) = message.trim().split_once(':')?;
     let text = text.trim().to_owned();
     (first.eq_ignore_ascii_case("note") && !text.is_empty()).then_some(Call::Note { text })
 }
 
-/// Parses "ask AGENT: TEXT" and "ask AGENT in the background: TEXT". The text is not interpreted.
+/// Parses "ask AGENT: TEXT" and "ask AGENT in the background: TEXT" to a message to another agent.
+/// The text is not interpreted.
 fn ask_agent(message: &str) -> Option<Call> {
     let (whom, text) = after_word(message, "ask")?.split_once(':')?;
     let (agent, in_background) = match whom.trim().strip_suffix("in the background") {
@@ -103,7 +106,8 @@ fn ask_agent(message: &str) -> Option<Call> {
     (is_name && !text.is_empty()).then_some(Call::AskAgent { agent, text, in_background })
 }
 
-/// Parses "use the client tool NAME" and "use the client tool NAME with {...}".
+/// Parses "use the client tool NAME" and "use the client tool NAME with {...}" to a call of a
+/// client's tool.
 fn client_tool(message: &str) -> Option<Call> {
     let rest = after_word(message, "use")?.strip_prefix("the client tool ")?.trim();
     let (name, arguments) = match rest.split_once(" with ") {
@@ -114,8 +118,8 @@ fn client_tool(message: &str) -> Option<Call> {
     is_name.then(|| Call::ClientTool { name: name.to_owned(), arguments })
 }
 
-/// Parses "write TEXT to FILE". The file must look like a file: "write a story about going to Paris" is not
-/// a write.
+/// Parses "write TEXT to FILE" to a call that writes a file. FILE must look like a file: "write a
+/// story about going to Paris" does not match.
 fn write_file(message: &str) -> Option<Call> {
     let (text, path) = after_word(message, "write")?.rsplit_once(" to ")?;
     let path = unquoted(path.trim().trim_end_matches(['.', '!']));
@@ -172,7 +176,8 @@ fn without_politeness(words: &[Word]) -> &[Word] {
     words
 }
 
-/// Resolves a pronoun to the topic before it: "Think about lighthouses, then write a report about them".
+/// Replaces a pronoun by the topic of the previous wish: "Think about lighthouses, then write a
+/// report about them".
 fn name_topic(wish: &mut Wish, last: Option<&mut Wish>) {
     const STAND_INS: &[&str] = &["it", "that", "this", "these", "them", "those"];
     if let (Some(topic), Some(named)) = (topic(Some(wish)), topic(last))
@@ -190,7 +195,8 @@ fn topic(wish: Option<&mut Wish>) -> Option<&mut String> {
     }
 }
 
-/// Extends the topic before it: "Write a report about cats and dogs" has one topic. Returns whether it did.
+/// Extends the topic of the previous wish by a clause: "Write a report about cats and dogs" has one
+/// topic. Returns whether the clause belongs to that topic.
 fn lengthens_topic(clause: &Clause, words: &[Word], last: Option<&mut Wish>) -> bool {
     let Some(topic) = topic(last) else { return false };
     let lengthens = clause.joint == Joint::And && by_rule(words).is_none();
@@ -201,7 +207,8 @@ fn lengthens_topic(clause: &Clause, words: &[Word], last: Option<&mut Wish>) -> 
     lengthens
 }
 
-/// Repeats the last wish for another object: "What time is it in Paris and Tokyo" asks for two times.
+/// Returns the previous wish for another object: "What time is it in Paris and Tokyo" asks for two
+/// times. `None` if the clause names no such object.
 fn one_more(clause: &Clause, words: &[Word], last: Option<&Wish>) -> Option<Wish> {
     let Some(Wish::Call(call)) = last else { return None };
     if clause.joint == Joint::Stop {
@@ -227,7 +234,8 @@ fn one_more(clause: &Clause, words: &[Word], last: Option<&Wish>) -> Option<Wish
     call.map(Wish::Call)
 }
 
-/// Applies the first rule that matches. Rules with topics come first: "a story about time" is a story.
+/// Returns the wish of a clause by the first rule that matches. Rules with topics come first: "a
+/// story about time" is a story.
 fn by_rule(words: &[Word]) -> Option<Wish> {
     fixed(words)
         .or_else(|| think(words))
@@ -291,8 +299,8 @@ fn search(words: &[Word]) -> Option<Call> {
     }
 }
 
-/// Returns a search. The folder may stand before the query ("search src for x") or after it ("search for x in
-/// src").
+/// Returns a call that searches files. The message may name the folder before the query ("search
+/// src for x") or after it ("search for x in src").
 fn search_call(place: &[Word], query: &[Word]) -> Option<Call> {
     const BEFORE_QUERY: &[&str] =
         &["the", "word", "words", "text", "phrase", "all", "every", "files", "with", "containing"];
@@ -327,7 +335,7 @@ fn time(words: &[Word]) -> Option<Call> {
 
 const NOUNS: &[&str] = &["files", "folders", "folder", "directory", "contents"];
 
-/// Parses a request to list the agents. "List the files of agents" is about files.
+/// Parses a clause that asks for the list of agents. "List the files of agents" is about files.
 fn agents(words: &[Word]) -> Option<Call> {
     starts(words, &["list", "show", "which", "what", "who"])?;
     (has(words, &["agents"]) && !has(words, NOUNS)).then_some(Call::ListAgents)

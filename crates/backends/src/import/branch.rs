@@ -8,7 +8,7 @@ use std::collections::HashMap;
 #[derive(Default)]
 pub(super) struct Branch {
     parents: HashMap<String, Option<String>>,
-    /// Messages, oldest first.
+    /// Ids of the people's messages in the branch, oldest first.
     messages: Vec<String>,
 }
 
@@ -17,8 +17,8 @@ impl Branch {
         self.parents.insert(id.to_owned(), parent.map(str::to_owned));
     }
 
-    /// Adds a person's message. Returns the message that it replaces, along with all that follow; `None` if
-    /// it follows the newest, or if its predecessor is unknown.
+    /// Adds a person's message to the branch. Returns the message that it replaces, along with all
+    /// that follow; `None` if it follows the newest, or if its predecessor is unknown.
     pub(super) fn say(&mut self, id: &str) -> Option<String> {
         let kept = self.kept(id).unwrap_or(self.messages.len());
         let replaced = self.messages.get(kept).cloned();
@@ -27,12 +27,14 @@ impl Branch {
         replaced
     }
 
-    /// Returns whether the message follows the newest one, so that nothing was rewound.
+    /// Returns whether the message follows the newest message of the branch, so that nothing was
+    /// rewound.
     pub(super) fn follows_newest(&self, id: &str) -> bool {
         self.kept(id).is_none_or(|it| it == self.messages.len())
     }
 
-    /// Returns the length of the branch before this message. `None` if its predecessor is unknown.
+    /// Returns the number of people's messages in the branch before this message. `None` if its
+    /// predecessor is unknown.
     fn kept(&self, id: &str) -> Option<usize> {
         let mut at = self.parents.get(id)?;
         // A broken file may have cycles.

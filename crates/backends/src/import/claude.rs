@@ -43,11 +43,11 @@ struct Reader<'a> {
     cwd: Option<String>,
     version: Option<String>,
     side_files: SideFiles<'a>,
-    /// Times at which the calls were made.
+    /// Times at which the tool calls were made, by the model service's ids.
     calls: HashMap<String, Millis>,
-    /// Sub-agents in the background.
+    /// Ids of the sub-agents that run in the background.
     agents: BTreeSet<String>,
-    /// Whether the last entry so far is an answer of the model without calls.
+    /// Whether the last entry so far is an answer of the model without tool calls.
     is_resting: bool,
 }
 
@@ -96,7 +96,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Handles an attachment. A message that was typed while the model was active is part of the turn.
+    /// Handles an attachment of Claude Code. A message that was typed while the model was active is
+    /// added to the open turn.
     fn handle_attachment(&mut self, at: Millis, line: &Value) {
         let attachment = &line["attachment"];
         let mode = attachment["commandMode"].as_str().unwrap_or("prompt");
@@ -108,7 +109,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Feeds all lines of sub-agents up to that time.
+    /// Feeds the backend all lines of sub-agents up to this time.
     fn handle_side_lines(&mut self, until: Millis) {
         while let Some((at, call, line)) = self.side_files.next(until) {
             match line["type"].as_str() {
@@ -212,7 +213,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Handles a person's message, which ends the previous turn.
+    /// Handles a person's message, which ends the previous turn and begins a run.
     fn said(&mut self, at: Millis, line: &Value, text: String, pictures: Vec<Attachment>) {
         self.close_turn();
         let id = owned(&line["uuid"]).unwrap_or_else(|| format!("at-{}", at.0));
@@ -273,7 +274,8 @@ impl<'a> Reader<'a> {
         );
     }
 
-    /// Handles a report of an agent's end to the model, which begins a turn unless one is open.
+    /// Handles the report to the model that a background agent has ended. It begins a run unless
+    /// one is open.
     fn agent_ended(&mut self, at: Millis, line: &Value, text: &str) {
         let call = between(text, "<tool-use-id>", "</tool-use-id>").unwrap_or_default();
         let ended =
@@ -288,7 +290,8 @@ impl<'a> Reader<'a> {
         self.feed_init(at);
     }
 
-    /// Handles the output of one of the program's own commands, which is the whole answer.
+    /// Handles the output of one of Claude Code's own commands, which is the whole answer of its
+    /// turn.
     fn handle_command_output(&mut self, at: Millis, content: &Value) {
         if self.replay.is_open() {
             let mut echo = user(content);
@@ -331,7 +334,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Begins a run without a message, if none is open.
+    /// Begins a run without a message, if no run is open.
     fn begin_by_itself(&mut self, at: Millis, line: &Value) {
         if !self.replay.is_open() {
             let id = line["uuid"].as_str().unwrap_or_default();
@@ -356,7 +359,7 @@ impl<'a> Reader<'a> {
         self.replay.feed_line(at, &told);
     }
 
-    /// Ends the turn at its last entry, where it was completed or broke off.
+    /// Ends the open turn at its last entry: as completed after an answer, else as broken off.
     fn close_turn(&mut self) {
         let at = self.replay.last_at();
         if self.is_resting {
@@ -400,7 +403,8 @@ fn user(content: &Value) -> Value {
     json!({ "type": "user", "message": { "role": "user", "content": content } })
 }
 
-/// Returns the command as the user typed it: `/compact keep the names`.
+/// Returns Claude Code's own command as the user typed it, such as `/compact keep the names`.
+/// `None` if the text is not a command.
 fn command(text: &str) -> Option<String> {
     let name = between(text, "<command-name>", "</command-name>")?;
     let arguments = between(text, "<command-args>", "</command-args>").unwrap_or_default();
@@ -412,7 +416,7 @@ fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
     Some(after.split_once(end)?.0.trim())
 }
 
-/// Removes the tags from a user's command and its output.
+/// Removes the tags with which Claude Code marks a user's command and its output.
 fn strip_tags(text: &str) -> String {
     let pieces = text.split('<').map(|it| it.split_once('>').map_or(it, |(_, after)| after));
     pieces.collect::<String>().trim().to_owned()

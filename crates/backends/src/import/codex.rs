@@ -40,15 +40,15 @@ struct Reader {
     version: Option<String>,
     model: Option<String>,
     turn: Option<String>,
-    /// Turns that have ended: later lines about them do not belong to the open turn.
+    /// Codex's ids of turns that have ended: later lines about them do not belong to the open turn.
     ended_turns: HashSet<String>,
-    /// Calls of the model that have no item of their own, converted to items.
+    /// Tool calls that have no completed item yet, by their ids, converted to items.
     called: HashMap<String, Value>,
-    /// Whether the file has items, which also hold the messages of people.
+    /// Whether the file has items. Then people's messages are read from these.
     has_items: bool,
     /// Whether the file marks the beginnings and ends of turns.
     has_turns: bool,
-    /// Whether the last entry so far is an answer of the model without calls.
+    /// Whether the last entry so far is an answer of the model without tool calls.
     is_resting: bool,
     n_lines: u64,
 }
@@ -88,8 +88,8 @@ impl Reader {
         }
     }
 
-    /// Handles the conversation's metadata. Only the first counts: a copied conversation names its original
-    /// later.
+    /// Handles the conversation's metadata. Only the first metadata count, because a copied
+    /// conversation also has those of its original.
     fn handle_meta(&mut self, meta: &Value) {
         if self.thread.is_none() {
             self.close_turn();
@@ -205,7 +205,8 @@ impl Reader {
         }
     }
 
-    /// Emits a text, unless an item had it before: the running program repeats itself too.
+    /// Replays an item for the model service as a completed item, such as a text or thinking. The
+    /// backend ignores it if it has had an item with this id.
     fn handle_words(&mut self, at: Millis, item: &Value, mut told: Value) {
         let id = owned(&item["id"]).unwrap_or_else(|| format!("line-{}", self.n_lines));
         told["id"] = json!(id);
@@ -229,7 +230,7 @@ impl Reader {
         self.called.insert(id.to_owned(), item);
     }
 
-    /// Handles the output of a call that has no completed item.
+    /// Handles the output of a tool call that has no completed item.
     fn handle_output(&mut self, at: Millis, output: &Value) {
         let id = output["call_id"].as_str().unwrap_or_default();
         let Some(mut item) = self.called.remove(id) else { return };
@@ -259,7 +260,8 @@ impl Reader {
         self.answer(at);
     }
 
-    /// Begins a turn without a message, if none is open, as for a compaction that the user requested.
+    /// Begins a turn without a message if no run is open, as for a compaction that the user
+    /// requested.
     fn begin_by_itself(&mut self, at: Millis) {
         if !self.replay.is_open() {
             let turn = self.turn();
@@ -269,7 +271,7 @@ impl Reader {
         }
     }
 
-    /// Answers the requests of the backend as Codex would.
+    /// Answers the backend's requests as the running Codex would.
     fn answer(&mut self, at: Millis) {
         loop {
             let requests = self.replay.take_written();
@@ -296,7 +298,7 @@ impl Reader {
         self.replay.take_written();
     }
 
-    /// Returns the id of the open turn, and makes one up for files of older versions.
+    /// Returns the id of the open turn, and makes one up for files of older Codex versions.
     fn turn(&mut self) -> String {
         self.turn.get_or_insert_with(|| format!("turn-{}", self.n_lines)).clone()
     }
@@ -316,7 +318,7 @@ impl Reader {
         self.ended_turns.extend(self.turn.take());
     }
 
-    /// Ends a turn whose end is not in the file, as in all files of older versions.
+    /// Closes a turn whose end is not in the file, as in all files of older Codex versions.
     fn close_turn(&mut self) {
         let at = self.replay.last_at();
         if self.is_resting && !self.has_turns {
@@ -340,7 +342,8 @@ impl Reader {
     }
 }
 
-/// Creates the backend. A command's folder is shown only if it is not the workspace.
+/// Creates the backend that interprets the replayed lines. The folder of a command is shown only if
+/// it is not the workspace.
 fn backend(workspace: Option<&str>) -> Box<dyn ProgramBackend> {
     let workspace = workspace.unwrap_or_default().to_owned();
     let launch = Launch { workspace, ..Launch::default() };

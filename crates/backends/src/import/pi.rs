@@ -45,13 +45,14 @@ struct Reader {
     cwd: Option<String>,
     model: Option<String>,
     open_calls: HashSet<String>,
-    /// The model's last message, if it failed. The next entry shows whether Pi has retried.
+    /// Error of the model's last message, if that failed. The next entry shows whether Pi has
+    /// retried.
     failed: Option<Failed>,
 }
 
 struct Failed {
     why: String,
-    /// Whether a person stopped the turn, which the new package reports as an error.
+    /// Whether a person stopped the turn, which the new Pi package reports as an error.
     was_stopped: bool,
 }
 
@@ -185,7 +186,7 @@ impl Reader {
         }
     }
 
-    /// Discards the failed answer, because Pi has retried.
+    /// Discards the model's failed message, if there is one, because Pi has retried.
     fn tried_again(&mut self, at: Millis) {
         if let Some(Failed { why, .. }) = self.failed.take() {
             self.feed_line(at, &json!({ "type": "agent_start" }));
@@ -202,7 +203,7 @@ impl Reader {
         self.feed_line(at, &json!({ "type": "agent_settled", "aborted": was_stopped }));
     }
 
-    /// Ends a run whose end is not in the file.
+    /// Closes a run whose end is not in the file as broken off.
     fn close_run(&mut self) {
         self.open_calls.clear();
         if self.replay.is_open() {

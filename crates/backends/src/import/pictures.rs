@@ -6,7 +6,8 @@ use transcript::Attachment;
 
 use super::words;
 
-/// Returns the text of a content and the pictures that it embeds.
+/// Returns the text of a message's content, and the pictures that are embedded in it as
+/// attachments.
 pub(super) fn text_and_pictures(content: &Value) -> (String, Vec<Attachment>) {
     let Value::Array(blocks) = content else { return (words(content), Vec::new()) };
     let (mut pictures, mut rest) = (Vec::new(), Vec::new());
@@ -19,7 +20,8 @@ pub(super) fn text_and_pictures(content: &Value) -> (String, Vec<Attachment>) {
     (words(&Value::Array(rest)), pictures)
 }
 
-/// Returns a picture's data address. Claude Code has a `source`, Pi has fields, and Codex has an address.
+/// Returns the `data:` URL of an image block. Claude Code has a `source`, Pi has fields, and Codex
+/// has a URL. `None` for any other block.
 fn address(block: &Value) -> Option<String> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let source = &block["source"];
@@ -34,7 +36,8 @@ fn address(block: &Value) -> Option<String> {
     Some(format!("data:{};base64,{}", text(media_type)?, text(data)?))
 }
 
-/// Returns the attachment for a picture. Its size is known when the importer has read it.
+/// Returns the attachment for the `data:` URL of a picture. Its size is zero until the importer has
+/// stored the picture.
 fn picture(number: usize, address: String) -> Option<Attachment> {
     let (media_type, _) = address.strip_prefix("data:")?.split_once(";base64,")?;
     let kind =

@@ -21,17 +21,17 @@ pub(super) struct Replay {
     asides: Vec<Entry>,
     is_open: bool,
     spare: Option<ResponseId>,
-    /// Number of uses of each id, because a broken file may repeat ids.
+    /// Number of times that each id was used, because a broken file may repeat ids.
     ids: HashMap<String, u32>,
-    /// Time of the newest record. Times never decrease, even if those in the file do.
+    /// Time of the newest entry. Times never decrease, even if those in the file do.
     last_at: Millis,
-    /// Lines that the backend has written, which may need an answer.
+    /// Lines that the backend has written to the program, which may need a response.
     written: Vec<Value>,
-    /// The backend's deadline.
+    /// Time at which the backend wants to be woken. `None` without a deadline.
     wakes_at: Option<Millis>,
 }
 
-/// A message of a person.
+/// A person's message in an imported conversation.
 pub(super) struct Prompt {
     pub(super) id: String,
     pub(super) text: String,
@@ -39,7 +39,7 @@ pub(super) struct Prompt {
     pub(super) model: Option<String>,
 }
 
-/// Facts about the conversation that a file gives.
+/// Facts about an imported conversation that its file names.
 pub(super) struct ConversationInfo {
     pub(super) conversation: String,
     pub(super) cwd: Option<String>,
@@ -71,7 +71,7 @@ impl Replay {
         self.is_open
     }
 
-    /// Returns the time of the newest record.
+    /// Returns the time of the newest entry of the replay.
     pub(super) fn last_at(&self) -> Millis {
         self.last_at
     }
@@ -80,7 +80,7 @@ impl Replay {
         std::mem::take(&mut self.written)
     }
 
-    /// Begins a run with a message.
+    /// Begins a run with a person's message.
     pub(super) fn start(&mut self, at: Millis, said: Prompt) {
         let id = self.unique(&said.id);
         let response_id = run_id(&id);
@@ -98,14 +98,14 @@ impl Replay {
         self.feed(at, RunInput::Start { response_id, history }.into());
     }
 
-    /// Gives the backend the id of a run that the program may begin by itself.
+    /// Gives the backend the id for a run that the program may begin by itself.
     pub(super) fn offer(&mut self, at: Millis, id: &str) {
         let id = run_id(&self.unique(id));
         self.spare = Some(id.clone());
         self.feed(at, ProgramInput::Spare(id));
     }
 
-    /// Adds a message that went into the open run.
+    /// Adds a person's message that the program read during the open run.
     pub(super) fn steer(&mut self, at: Millis, said: Prompt) {
         let message_id = MessageId::new(self.unique(&said.id));
         // Such a message cannot have attachments, so pictures are only named.
@@ -114,17 +114,17 @@ impl Replay {
         self.note(at, Event::MessageSteered { message_id, text, state: SteerState::Seen });
     }
 
-    /// Feeds a line that the program would have written.
+    /// Feeds the backend a line that the program would have written.
     pub(super) fn feed_line(&mut self, at: Millis, line: &Value) {
         self.feed(at, ProgramInput::Line(line.to_string()));
     }
 
-    /// Feeds a request to stop the open run.
+    /// Feeds the backend a request to stop the open run.
     pub(super) fn interrupt(&mut self, at: Millis) {
         self.feed(at, RunInput::Interrupt.into());
     }
 
-    /// Lets the deadline of the open run pass.
+    /// Wakes the backend at its deadline, if it has one and a run is open.
     pub(super) fn time_out(&mut self, at: Millis) {
         if let Some(until) = self.wakes_at.take().filter(|_| self.is_open) {
             let effects = self.backend.on(until, RunInput::Wake.into());
@@ -132,7 +132,7 @@ impl Replay {
         }
     }
 
-    /// Adds an event to the open run, or to none.
+    /// Adds an event to the open run, or as an entry of no run.
     pub(super) fn note(&mut self, at: Millis, event: Event) {
         let response_id = self.turns.last().filter(|_| self.is_open).map(|it| it.id.clone());
         self.push(at, response_id, event);
@@ -142,7 +142,7 @@ impl Replay {
         self.note(at, Event::Notice { level: Level::Info, text: text.into() });
     }
 
-    /// Gives the session the title that the program's file names.
+    /// Renames the session to the title in the program's file.
     pub(super) fn rename(&mut self, at: Millis, title: Option<String>) {
         let (agent, workspace, archived) = (None, None, None);
         let workspace_confirmed = false;
@@ -156,7 +156,8 @@ impl Replay {
         self.note(self.last_at, Event::Unrecognized { source, raw, lines: 1 });
     }
 
-    /// Closes the open run, which has no end in the file. `backend` is for the next run.
+    /// Closes the open run as failed, because the file does not have its end. `backend` is for the
+    /// next run.
     pub(super) fn break_off(&mut self, at: Millis, backend: Box<dyn ProgramBackend>) {
         let why =
             "The program was ended in the middle of the turn. Send the message again to go on.";

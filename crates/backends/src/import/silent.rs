@@ -1,7 +1,8 @@
 //! Entries of the files that are not shown. The lists are explicit, so that entries of later versions are
 //! shown.
 
-/// Claude Code's entries for its own use: prompts, requests, counts and settings.
+/// Types of Claude Code's lines for its own use, which are not imported: prompts, requests, counts
+/// and settings.
 pub(super) const OF_CLAUDE: &[&str] = &[
     "agent-color",
     "agent-name",
@@ -29,7 +30,7 @@ pub(super) const OF_CLAUDE: &[&str] = &[
     "worktree-state",
 ];
 
-/// Claude Code's `system` lines that are not shown.
+/// Subtypes of Claude Code's `system` lines that are not imported.
 pub(super) const OF_CLAUDES_SYSTEM: &[&str] = &[
     "agents_killed",
     "api_metrics",
@@ -42,10 +43,11 @@ pub(super) const OF_CLAUDES_SYSTEM: &[&str] = &[
     "turn_duration",
 ];
 
-/// Codex's entries about its own state and counts.
+/// Types of Codex's lines about its own state and counts, which are not imported.
 pub(super) const OF_CODEX: &[&str] = &["token_usage_record", "world_state"];
 
-/// Codex's events that its items, or the model service's messages, repeat.
+/// Types of Codex's events that are not imported, because its items or the model service's messages
+/// repeat them.
 pub(super) const OF_CODEXS_EVENTS: &[&str] = &[
     "agent_message",
     "agent_reasoning",
@@ -74,11 +76,13 @@ pub(super) const OF_CODEXS_EVENTS: &[&str] = &[
     "web_search_end",
 ];
 
-/// Codex's items for the model service that are not part of the conversation.
+/// Types of Codex's items for the model service that are not imported, because they are not part of
+/// the conversation.
 pub(super) const OF_CODEXS_ITEMS: &[&str] =
     &["additional_tools", "compaction", "ghost_snapshot", "tool_search_call", "tool_search_output"];
 
-/// Pi's settings, marks of extensions, and replacements for removed messages.
+/// Types of Pi's entries that are not imported: settings, marks of extensions, and replacements for
+/// removed messages.
 pub(super) const OF_PI: &[&str] = &[
     "branch_summary",
     "context_edit",
@@ -89,6 +93,6 @@ pub(super) const OF_PI: &[&str] = &[
     "thinking_level_change",
 ];
 
-/// Roles of Pi's messages that are for the model alone.
+/// Roles of Pi's messages for the model alone, which are not imported.
 pub(super) const OF_PIS_ROLES: &[&str] =
     &["branchSummary", "compactionSummary", "custom", "system"];

@@ -7,38 +7,40 @@
 //! Calls are emitted in the order of their indexes: a call that arrives too early is held back until the
 //! calls before it have begun, or until something other than a call arrives.
 
-/// Number of bytes of arguments after which a call is no longer held back for a call with a lower index,
-/// because the service seems to number its calls differently.
+/// Number of bytes of arguments above which a tool call is no longer held back for a call with a
+/// lower index, because the model service seems to number its calls differently.
 const HELD_MAX: usize = 4096;
 
-/// A fragment of a call, as the service sent it.
+/// A fragment of a tool call, as the model service sent it.
 #[derive(Debug, Default)]
 pub(super) struct Fragment<'a> {
     pub(super) index: Option<u64>,
     pub(super) id: &'a str,
     pub(super) name: &'a str,
     pub(super) arguments: &'a str,
-    /// Position in its list of fragments.
+    /// Position of the fragment in the list of tool calls of its chunk.
     pub(super) position: usize,
 }
 
-/// Effect of a fragment.
+/// Change of a tool call by a fragment. The number is the index into [`Calls::calls`].
 #[derive(Debug, PartialEq)]
 pub(super) enum CallUpdate {
-    /// A call has its name.
+    /// The tool call has begun, and its name no longer changes.
     Started(usize),
+    /// The arguments of the tool call have grown by this text.
     Grown(usize, String),
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    /// Calls in the order of their arrival.
+    /// Tool calls of the answer in the order of their arrival.
     pub(super) calls: Vec<Call>,
-    /// Indexes into `calls`, in the order in which the calls were emitted.
+    /// Indexes into `calls`, in the order in which the tool calls were emitted.
     emitted: Vec<usize>,
-    /// Index that the next call should have.
+    /// Index of the model service that the next tool call to emit should have.
     next_index: u64,
-    /// Whether text came after the last fragment, so that a name begins another call.
+    /// Whether something other than a tool call came after the last fragment. A new name or id then
+    /// begins another call.
     interrupted: bool,
 }
 
@@ -48,19 +50,20 @@ pub(super) struct Call {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) arguments: String,
-    /// Data that the provider requires back with the call.
+    /// Data that the model service requires back with the tool call.
     pub(super) extra: Option<serde_json::Value>,
     json: JsonEnd,
-    /// Whether the name is complete.
+    /// Whether the tool call has its complete name.
     is_named: bool,
-    /// Position among the emitted calls.
+    /// Position of the tool call among the emitted ones, from zero. `None` before it is emitted.
     number: Option<usize>,
-    /// Number of bytes of the arguments that were emitted; `None` before the call has its name.
+    /// Number of bytes of the arguments that were emitted. `None` before the tool call is emitted.
     emitted: Option<usize>,
 }
 
 impl Calls {
-    /// Adds a fragment, and returns the index of its call. `None` if it repeats a call.
+    /// Adds a fragment, and returns the index of its tool call. `None` if the fragment repeats a
+    /// whole call.
     pub(super) fn add(
         &mut self,
         fragment: &Fragment<'_>,
@@ -77,14 +80,15 @@ impl Calls {
         Some(idx)
     }
 
-    /// Notes that something other than a call arrived, so that the names so far are complete.
+    /// Notes that something other than a tool call arrived. The names so far are complete, and
+    /// named calls that were held back are emitted.
     pub(super) fn interrupt(&mut self, update: &mut Vec<CallUpdate>) {
         self.interrupted = true;
         self.settle_names(update);
         self.update_held(|call| call.is_named, update);
     }
 
-    /// Ends the answer. Calls that never got a name are emitted too.
+    /// Emits the tool calls that are left at the end of the answer, even those without a name.
     pub(super) fn finish(&mut self, update: &mut Vec<CallUpdate>) {
         self.update_held(|_| true, update);
         for idx in 0..self.calls.len() {
@@ -92,7 +96,8 @@ impl Calls {
         }
     }
 
-    /// Returns the provider's id of a call. An id that was given to two calls belongs to the first.
+    /// Returns the model service's id of a tool call. `None` if the call has no id, or if an
+    /// earlier call has the same id.
     pub(super) fn provider_id(&self, idx: usize) -> Option<&str> {
         let id = self.calls[idx].id.as_str();
         let mut before = self.emitted.iter().take_while(|it| **it != idx);
@@ -100,7 +105,7 @@ impl Calls {
         (!id.is_empty() && !is_taken).then_some(id)
     }
 
-    /// Returns the call's position among the emitted calls, from zero.
+    /// Returns the position of a tool call among the emitted ones, from zero.
     pub(super) fn number(&self, idx: usize) -> usize {
         self.calls[idx].number.unwrap_or_default()
     }
@@ -141,8 +146,8 @@ impl Calls {
         self.calls.len() - 1
     }
 
-    /// Updates a call. A name may arrive in fragments, so it is complete only when arguments or something
-    /// else follows.
+    /// Emits the changes of a tool call, if they may be emitted. A name may arrive in fragments, so
+    /// it is complete only when arguments or something else follows.
     fn update(&mut self, idx: usize, update: &mut Vec<CallUpdate>) {
         let call = &mut self.calls[idx];
         call.is_named |= !call.name.is_empty() && !call.arguments.is_empty();
@@ -159,7 +164,8 @@ impl Calls {
         }
     }
 
-    /// Emits a call and the calls held back for it, unless a call with a lower index is missing.
+    /// Emits a tool call, and the calls that were held back for it, unless a call with a lower
+    /// index is missing.
     fn update_in_order(&mut self, idx: usize, update: &mut Vec<CallUpdate>) {
         if !self.may_begin(idx) {
             return;
@@ -214,7 +220,8 @@ impl Call {
         self.json.feed(fragment.arguments);
     }
 
-    /// Returns whether the fragment repeats the whole call, as some services do after streaming it.
+    /// Returns whether the fragment repeats the whole tool call, as some services send it again
+    /// after streaming it.
     fn is_repeated_by(&self, fragment: &Fragment<'_>) -> bool {
         let same_id = fragment.id == self.id || (fragment.id.is_empty() && !self.id.is_empty());
         same_id
@@ -236,7 +243,7 @@ impl Call {
     }
 }
 
-/// Detects where a JSON object or list ends, byte by byte.
+/// Detects where the JSON object or list of a tool call's arguments ends, byte by byte.
 #[derive(Debug, Default)]
 struct JsonEnd {
     depth: usize,
@@ -251,7 +258,7 @@ enum JsonState {
     Before,
     Within,
     Complete,
-    /// Text follows the end.
+    /// The text is not one JSON object or list: other text precedes or follows it.
     Broken,
 }
 

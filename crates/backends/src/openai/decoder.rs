@@ -19,77 +19,77 @@ use super::think_tags::{Kind, ThinkTags};
 use super::wire::{self, CallDelta, Choice, Chunk, Delta, FirstChoice, Function};
 use crate::surrogates::Surrogates;
 
-/// Maximum number of bytes that are kept of an unreadable part.
+/// Maximum number of bytes that are kept of a part of the response that cannot be read.
 const MAX_UNREADABLE: usize = 4096;
 
-/// A delta of an answer. Calls are numbered from zero in the order in which they are emitted, which is the
-/// order of their indexes if the service gives them.
+/// A delta of a model's answer. Tool calls are numbered from zero in the order in which they are
+/// emitted, which is the order of the service's indexes, if it gives any.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AnswerDelta {
-    /// A part of the text.
+    /// A delta of the answer's visible text.
     Text(String),
-    /// A part of the thinking.
+    /// A delta of the model's thinking.
     Thinking(String),
-    /// A call has its name; its arguments follow.
+    /// A tool call begins, and its name is known. Its arguments follow.
     Call {
-        /// Number of the call.
+        /// Number of the tool call within the answer, from zero.
         call: usize,
-        /// Name of the tool.
+        /// Name of the tool to call.
         name: String,
-        /// Id that the service gave the call.
+        /// Id that the model service gave the tool call. `None` if it gave none or repeated an id.
         provider_call_id: Option<String>,
     },
-    /// A part of a call's arguments.
+    /// A delta of a tool call's arguments.
     Arguments {
-        /// Number of the call.
+        /// Number of the tool call within the answer, from zero.
         call: usize,
-        /// Raw text.
+        /// Raw text to append to the arguments.
         delta: String,
     },
-    /// A part that could not be read, unchanged.
+    /// A part of the response that cannot be read, as raw text of limited length.
     Unreadable(String),
 }
 
-/// Result of an answer that is complete.
+/// Result of a model's response that has ended, complete or not.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
-    /// The reason that the service gave; `None` if it gave none.
+    /// Reason for which the model stopped. `None` if the service gave none.
     pub finish_reason: Option<FinishReason>,
-    /// Whether the service marked the end.
+    /// Whether the service marked the end of the response.
     pub is_marked_done: bool,
     /// Whether any part of an answer arrived, even if only its end.
     pub has_answer: bool,
-    /// Usage that the service reported.
+    /// Token usage that the service reported. `None` if it reported none.
     pub usage: Option<Usage>,
-    /// Error that the service reported.
+    /// Error that ended the response. `None` without an error.
     pub error: Option<ServiceError>,
-    /// Calls in the order of their numbers.
+    /// Tool calls of the answer in the order of their numbers.
     pub calls: Vec<FinishedCall>,
-    /// Data to send back with the message that makes the calls.
+    /// Reasoning data that the service requires back with the message that makes the tool calls.
     pub reasoning_details: Option<Value>,
 }
 
-/// A call with all of its arguments.
+/// A tool call of an answer that has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FinishedCall {
-    /// Raw text; `{}` if there was none.
+    /// Arguments of the tool call as raw text; `{}` if there was none.
     pub arguments: String,
-    /// Whether the arguments are complete.
+    /// Whether the arguments are a complete JSON object or list, or empty.
     pub is_complete: bool,
-    /// Data to send back with the call.
+    /// Data that the service requires back with the tool call.
     pub extra_content: Option<Value>,
 }
 
-/// An error that the service reported.
+/// An error that a model service reported in a response.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServiceError {
-    /// The service's text.
+    /// The service's description of the error.
     pub message: String,
-    /// Codes and types in lower case, for programs.
+    /// Codes and types of the error in lower case, by which it is classified.
     pub codes: Vec<String>,
 }
 
-/// Decodes one answer.
+/// Decodes the body of a model service's response to deltas of the answer and a result.
 #[derive(Debug, Default)]
 pub struct Decoder {
     form: Form,
@@ -101,7 +101,7 @@ pub struct Decoder {
     reasoning_details: ReasoningDetails,
     /// Data lines that are not JSON on their own, but may be together.
     pending: Vec<u8>,
-    /// Whether the current event was announced as an error.
+    /// Whether the current server-sent event was announced as an error.
     is_error_event: bool,
     has_refused: bool,
     has_deltas: bool,
@@ -111,16 +111,16 @@ pub struct Decoder {
 
 #[derive(Debug, Default)]
 enum Form {
-    /// Only blanks so far.
+    /// The response has only blank bytes so far.
     #[default]
     Unknown,
     Events,
-    /// One JSON document, to be read when it is complete.
+    /// The response is one JSON document, which is parsed when it is complete.
     Document(Vec<u8>),
 }
 
 impl Decoder {
-    /// Takes bytes of the response, and returns the deltas in them.
+    /// Decodes the next bytes of the response body, and returns the deltas of the answer in them.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<AnswerDelta> {
         let mut bytes = bytes;
         if matches!(self.form, Form::Unknown) {
@@ -149,7 +149,7 @@ impl Decoder {
         std::mem::take(&mut self.deltas)
     }
 
-    /// Ends the response. Returns what was held back, and the result.
+    /// Ends the response. Returns the deltas that were held back, and the result.
     pub fn finish(&mut self) -> (Vec<AnswerDelta>, Outcome) {
         match std::mem::take(&mut self.form) {
             Form::Document(document) => self.document(&document),
@@ -172,7 +172,7 @@ impl Decoder {
         (std::mem::take(&mut self.deltas), outcome)
     }
 
-    /// Returns whether later bytes are ignored.
+    /// Returns whether the response has its end or an error, so that later bytes are ignored.
     pub fn is_over(&self) -> bool {
         self.outcome.is_marked_done || self.outcome.error.is_some()
     }
@@ -196,8 +196,8 @@ impl Decoder {
         }
     }
 
-    /// Handles a data line, as an event of its own if possible. The standard requires a blank line after each
-    /// event, which not all services send, and allows an event to have several lines.
+    /// Handles a data line, as an event of its own if possible. The standard requires a blank line
+    /// after each event, which not all services send, and allows an event to have several lines.
     fn data(&mut self, data: &[u8]) {
         if data.trim_ascii().is_empty() {
             return;
@@ -228,7 +228,7 @@ impl Decoder {
         self.is_error_event = false;
     }
 
-    /// Handles a whole document, which some services wrap in a list.
+    /// Handles a response that is one JSON document, which some services wrap in a list.
     fn document(&mut self, document: &[u8]) {
         let listed = serde_json::from_slice::<Vec<&RawValue>>(document);
         let is_read = match &listed {
@@ -243,7 +243,7 @@ impl Decoder {
         }
     }
 
-    /// Handles an event. Returns false if it is not JSON.
+    /// Handles the JSON of one event. Returns false if it cannot be parsed.
     fn event(&mut self, json: &[u8]) -> bool {
         let is_ordinary = self.pending.is_empty() && !self.is_error_event;
         if let Some(text) = self.template.text_of(json).filter(|_| is_ordinary) {
@@ -362,7 +362,7 @@ impl Decoder {
         });
     }
 
-    /// Emits text that was held back as a possible tag.
+    /// Emits the text that was held back because it may be the beginning of a thinking tag.
     fn flush_text(&mut self) {
         let mut tags = std::mem::take(&mut self.think_tags);
         tags.finish(|kind, text| self.push_text(kind, text));
@@ -412,7 +412,8 @@ fn finished(call: &super::calls::Call) -> FinishedCall {
     }
 }
 
-/// Returns the name and value of a line, without the blank after the colon.
+/// Splits a line of a server-sent event into field name and value, without the space after the
+/// colon.
 fn field(line: &[u8]) -> (&[u8], &[u8]) {
     match memchr::memchr(b':', line) {
         Some(colon) => {
@@ -423,7 +424,8 @@ fn field(line: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Reads an error in any form: an object, an object within one, a string, plain text.
+/// Parses an error of a model service in any form: an object, an object within an object, a list, a
+/// string or plain text.
 pub(super) fn read_error(text: &[u8]) -> ServiceError {
     let text = String::from_utf8_lossy(&text[..text.len().min(MAX_UNREADABLE * 4)]);
     let Ok(json) = serde_json::from_str::<Value>(&text) else {

@@ -13,9 +13,9 @@ const SOURCE: &str = "openai";
 pub(super) struct ModelEmitter {
     pub(super) out: Emitter<ModelEffect>,
     open: Option<Part>,
-    /// Blanks before the first word: emitted with it, or not at all.
+    /// White space before the first word of a part. It is emitted with that word, or not at all.
     blanks: String,
-    /// Calls of the current step.
+    /// Tool calls of the current step, in the order of their numbers.
     calls: Vec<StartedCall>,
 }
 
@@ -31,7 +31,7 @@ impl ModelEmitter {
         Self { out, open: None, blanks: String::new(), calls: Vec::new() }
     }
 
-    /// Continues a run that has emitted something before.
+    /// Creates an emitter for a run that has emitted parts and tool calls before a restart.
     pub(super) fn resumed(answer: &RunMessage) -> Self {
         let mut emitter = Self::new(answer.id.clone());
         emitter.out.resume_run(answer);
@@ -43,7 +43,7 @@ impl ModelEmitter {
         self.blanks.clear();
     }
 
-    /// Emits a delta. Returns false if it emitted nothing visible.
+    /// Emits a delta of the answer as events. Returns false if it emitted nothing visible.
     pub(super) fn emit(&mut self, said: AnswerDelta) -> bool {
         match said {
             AnswerDelta::Text(delta) => self.grow(false, delta),
@@ -67,7 +67,8 @@ impl ModelEmitter {
         }
     }
 
-    /// Ends the step's parts and calls; returns the calls that can be run.
+    /// Ends the part and the tool calls of the step. Returns the calls that can be run.
+    /// `is_cut_off`: the model reached its output limit.
     pub(super) fn finish_calls(&mut self, outcome: &Outcome, is_cut_off: bool) -> Vec<ReadyCall> {
         self.close_part();
         let calls = std::mem::take(&mut self.calls);
@@ -95,7 +96,7 @@ impl ModelEmitter {
         self.refuse(call, ErrorInfo::new(ErrorCode::ToolIterationLimit, why));
     }
 
-    /// Ends a call that does not run, with an error as its result.
+    /// Ends a tool call that does not run, with an error as its result.
     fn refuse(&mut self, call: &ReadyCall, error: ErrorInfo) {
         self.out.refuse_call(&call.call_id, &call.tool_name, error);
     }
@@ -131,8 +132,8 @@ impl ModelEmitter {
     }
 }
 
-/// Returns the data that the provider requires back: with the call, and with the message that makes it. The
-/// message's data is kept with its first call.
+/// Returns the data that the model service requires back with the tool call, and with the message
+/// that makes it. The message's data is kept with its first call.
 fn provider_data(call: &FinishedCall, reasoning_details: Option<&Value>) -> Option<Value> {
     let mut data = Map::new();
     if let Some(extra) = &call.extra_content {

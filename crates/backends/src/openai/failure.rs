@@ -9,13 +9,14 @@ use crate::{HowLost, Lost};
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) error: ErrorInfo,
-    /// Whether the same request may succeed later.
+    /// Whether the same request may succeed when it is sent again.
     pub(super) may_pass: bool,
-    /// Time that the service asks us to wait.
+    /// Time in milliseconds that the model service asks to wait before a retry. `None` if it does
+    /// not.
     pub(super) wait_ms: Option<u64>,
 }
 
-/// Subject of an error, as far as it is known.
+/// Cause of a model service's error, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Cause {
     Key,
@@ -48,7 +49,7 @@ impl Failure {
         Self { error: ErrorInfo::new(code, capitalised(&message)), may_pass: true, wait_ms: None }
     }
 
-    /// Explains a response with an error status.
+    /// Returns the failure for a response with an error status.
     pub(super) fn refused(
         settings: &Settings,
         status: u16,
@@ -75,7 +76,7 @@ impl Failure {
         failure
     }
 
-    /// Explains an error that the service reports within an answer.
+    /// Returns the failure for an error that the model service reports within an answer.
     pub(super) fn reported(settings: &Settings, error: &ServiceError) -> Self {
         let status = error.codes.iter().find_map(|it| it.parse().ok()).unwrap_or(0);
         let message = shortened(&settings.without_secrets(&error.message));
@@ -95,7 +96,8 @@ impl Failure {
         Self::because(settings, Cause::Busy, said)
     }
 
-    /// Adds the time that the service asked us to wait, if that is the reason to give up.
+    /// Returns the error, with the time that the service asked to wait if that is the reason to
+    /// give up.
     pub(super) fn after(self, waits: Option<u64>) -> ErrorInfo {
         let mut error = self.error;
         if let Some(waits) = waits {
@@ -187,7 +189,8 @@ fn cause(status: u16, error: &ServiceError) -> Cause {
     }
 }
 
-/// Reads the header in both forms: seconds, or a date.
+/// Returns the time in milliseconds that the service asks to wait: the value of `retry-after-ms`,
+/// or of `retry-after` as seconds or a date.
 fn wait_ms(headers: &[(String, String)], now: Millis) -> Option<u64> {
     if let Some(ms) = header(headers, "retry-after-ms").and_then(|it| it.trim().parse().ok()) {
         return Some(ms);
@@ -214,7 +217,7 @@ fn capitalised(text: &str) -> String {
     letters.next().map_or(String::new(), |it| it.to_uppercase().chain(letters).collect())
 }
 
-/// Shortens a message: some services answer with a whole page.
+/// Shortens an error message to 300 characters: some services answer with a whole page.
 fn shortened(message: &str) -> String {
     const MAX_CHARS: usize = 300;
     let message = message.trim().trim_end_matches('.');

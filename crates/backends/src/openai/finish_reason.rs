@@ -1,24 +1,25 @@
 //! Reasons for which a model stops, the same for all providers.
 
-/// Reason for which the model stopped.
+/// Reason for which a model stopped writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FinishReason {
-    /// The answer is complete.
+    /// The model's answer is complete.
     Stop,
     /// The limit of output tokens was reached.
     Length,
-    /// The model wants calls to be run.
+    /// The model wants its tool calls to be run.
     ToolCalls,
-    /// The service withheld the answer.
+    /// The model service withheld the answer, or the model refused.
     ContentFilter,
-    /// The service failed.
+    /// The model service failed.
     Error,
-    /// An unknown reason, or none.
+    /// The service gave an unknown reason, or none.
     Other,
 }
 
 impl FinishReason {
-    /// Parses a service's value. `None` for values that some services send before the end.
+    /// Parses a model service's finish reason. `None` for values that some services send before the
+    /// end.
     pub(crate) fn parse(word: &str) -> Option<Self> {
         let word = word.trim().to_ascii_lowercase();
         Some(match word.as_str() {
@@ -55,7 +56,7 @@ impl FinishReason {
         })
     }
 
-    /// Returns the name of the reason in the log.
+    /// Returns the name of the finish reason in the log.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",

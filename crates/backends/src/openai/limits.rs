@@ -13,11 +13,11 @@ pub(super) struct Progress {
     pub(super) steps: u32,
     tool_calls: u32,
     pub(super) usage: Option<Usage>,
-    /// Whether a call was refused because of the limit.
+    /// Whether a tool call was refused because the run has reached its limit of tool calls.
     has_refused_calls: bool,
 }
 
-/// A decision to continue or to stop, and its reason.
+/// Decision to continue or to end the run after a step, with its reason.
 #[derive(Debug)]
 pub(super) struct Decision {
     pub(super) should_continue: bool,
@@ -31,7 +31,7 @@ impl Progress {
         Self { started_at, steps: 0, tool_calls: 0, usage: None, has_refused_calls: false }
     }
 
-    /// Counts the records of a run.
+    /// Restores the counts of a run from its records.
     pub(super) fn resumed(answer: &RunMessage) -> Self {
         let is_over_limit = |call: &&Call| {
             let error = call.outcome.as_ref().and_then(|it| it.error.as_ref());
@@ -48,7 +48,7 @@ impl Progress {
         }
     }
 
-    /// Counts a step, and returns its index.
+    /// Counts the next step of the run, and returns its index.
     pub(super) fn start_step(&mut self) -> u32 {
         self.steps += 1;
         self.steps - 1
@@ -61,7 +61,7 @@ impl Progress {
         };
     }
 
-    /// Splits calls into those that may run and those over the limit.
+    /// Splits tool calls into those that may run and those over the run's limit of tool calls.
     pub(super) fn take_calls(
         &mut self,
         limits: &Limits,
@@ -78,7 +78,8 @@ impl Progress {
         limits.seconds.map(|it| self.started_at.plus(it.saturating_mul(1000)))
     }
 
-    /// Checks every limit; the first that is reached decides.
+    /// Returns the decision after a step with tool calls: the first limit that is reached ends the
+    /// run, otherwise the run continues.
     pub(super) fn evaluate(&self, limits: &Limits, now: Millis) -> Decision {
         let seconds = now.since(self.started_at) / 1000;
         let tokens = self.usage.map_or(0, |it| it.total_tokens);
@@ -116,10 +117,10 @@ impl Progress {
     }
 }
 
-/// A limit that was checked.
+/// A limit of a run, and whether the run has reached it.
 #[derive(Debug)]
 struct Limit {
-    /// Its name as a reason to stop, and its name as a criterion.
+    /// Name of the limit as a stop reason, and its name as a criterion.
     names: (&'static str, &'static str),
     is_reached: bool,
     reason: String,
@@ -150,7 +151,7 @@ impl Decision {
     }
 }
 
-/// Returns the decision after a step without calls: the model is done, or could not continue.
+/// Returns the decision after a step without tool calls: the run ends.
 pub(super) fn without_calls(reason: FinishReason) -> Decision {
     match reason {
         FinishReason::Length => Decision::stop("token_limit", "OutputLimit"),

@@ -4,7 +4,8 @@
 
 use memchr::memchr2;
 
-/// Length in bytes from which a line is rejected.
+/// Maximum number of bytes of one line or one document that are buffered. A response that exceeds
+/// it is an error.
 pub(super) const MAX_LINE: usize = 32 * 1024 * 1024;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -13,14 +14,15 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 pub(super) struct Lines {
     /// Beginning of a line whose end has not arrived.
     partial: Vec<u8>,
-    /// Whether a CR ended the last line, so that an LF that follows belongs to it.
+    /// Whether a CR ended the last line, so that a directly following LF belongs to it.
     after_cr: bool,
-    /// Whether the first line, which may begin with a byte order mark, is over.
+    /// Whether the first line, which may begin with a byte order mark, has ended.
     begun: bool,
 }
 
 impl Lines {
-    /// Calls `take` with every complete line. Returns false if a line has become too long.
+    /// Calls `take` with every line that these bytes complete. Returns false if an unfinished line
+    /// has become longer than [`MAX_LINE`].
     pub(super) fn feed(&mut self, mut bytes: &[u8], mut take: impl FnMut(&[u8])) -> bool {
         while !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
@@ -47,7 +49,7 @@ impl Lines {
         true
     }
 
-    /// Calls `take` with the last line, if nothing ended it.
+    /// Calls `take` with the last line of the response, if no line end follows it.
     pub(super) fn finish(&mut self, take: impl FnOnce(&[u8])) {
         let line = std::mem::take(&mut self.partial);
         if !line.is_empty() {

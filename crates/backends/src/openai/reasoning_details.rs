@@ -4,7 +4,8 @@
 
 use serde_json::{Map, Value};
 
-/// Fields whose values are appended. All other fields keep the last value.
+/// Fields of a reasoning block whose values in further fragments are appended. All other fields
+/// keep the last value.
 const GROWING: [&str; 3] = ["text", "summary", "data"];
 
 #[derive(Debug, Default)]

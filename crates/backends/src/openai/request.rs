@@ -24,7 +24,8 @@ pub(super) fn chat(settings: &Settings, history: &[Value], tools: &[Value]) -> R
     }
 }
 
-/// Appends a path before the query of a base URL.
+/// Returns the URL for chat completions: the base URL with the path, before its query if it has
+/// one.
 fn url(base_url: &str) -> String {
     let (base, query) = match base_url.split_once('?') {
         Some((base, query)) => (base, format!("?{query}")),

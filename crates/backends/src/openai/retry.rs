@@ -3,12 +3,12 @@
 use transcript::ResponseId;
 
 const FIRST_PAUSE_MS: u64 = 500;
-/// Longest pause. The run fails if the service asks for a longer one.
+/// Longest pause before a retry. The run fails if the model service asks for a longer one.
 pub(super) const MAX_PAUSE_MS: u64 = 120_000;
 const LONGEST_OWN_PAUSE_MS: u64 = 30_000;
 
-/// Returns the pause after an attempt, counted from 1: between half and all of a limit that doubles each
-/// time. The run's id serves as the random seed.
+/// Returns the pause in milliseconds after a failed attempt, counted from 1: between half and all
+/// of a limit that doubles each time. The run's id serves as the random seed.
 pub(super) fn pause_ms(run: &ResponseId, attempt: u32) -> u64 {
     let doublings = attempt.saturating_sub(1).min(16);
     let longest = (FIRST_PAUSE_MS << doublings).min(LONGEST_OWN_PAUSE_MS);

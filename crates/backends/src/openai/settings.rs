@@ -6,44 +6,44 @@ use serde_json::{Map, Value};
 
 /// Configuration of a model agent.
 pub struct Settings {
-    /// Base of the address, without `/chat/completions`.
+    /// Base URL of the model service's API, without `/chat/completions`.
     pub base_url: String,
-    /// Name of the model.
+    /// Name of the model, as the service knows it.
     pub model: String,
-    /// Key of the service.
+    /// API key of the model service. `None` if it needs none.
     pub api_key: Option<String>,
-    /// Name of the variable that holds the key, for error messages.
+    /// Name of the environment variable that holds the API key, for error messages.
     pub api_key_env: Option<String>,
-    /// Headers to add; may hold keys.
+    /// HTTP headers to add to each request; their values may be secret keys.
     pub headers: Vec<(String, String)>,
-    /// Further fields of the request, which override ours.
+    /// Further fields of the request body, which override Callboard's.
     pub body: Map<String, Value>,
-    /// Fields to leave out of the request, because the service does not accept them.
+    /// Names of fields to leave out of the request body, because the service does not accept them.
     pub omit: Vec<String>,
-    /// Limits of a run.
+    /// Limits of each run of the agent.
     pub limits: Limits,
-    /// Number of calls that run in parallel.
+    /// Maximum number of tool calls of a run that run at the same time.
     pub parallel_tools: usize,
-    /// Number of retries when the service cannot answer.
+    /// Maximum number of retries of a request after the model service failed.
     pub retries: u32,
-    /// Time without data after which a request fails.
+    /// Time in milliseconds without data after which a request fails.
     pub idle_timeout_ms: u64,
 }
 
-/// Limits of one run. `None` is no limit.
+/// Limits of one run of a model agent. `None` means no limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Limits {
-    /// Number of steps.
+    /// Maximum number of steps of a run.
     pub steps: Option<u32>,
-    /// Number of tokens, input and output.
+    /// Maximum number of tokens of a run, input and output together.
     pub tokens: Option<u64>,
-    /// Duration in seconds.
+    /// Maximum duration of a run in seconds.
     pub seconds: Option<u64>,
-    /// Number of tool calls.
+    /// Maximum number of tool calls of a run.
     pub tool_calls: Option<u32>,
 }
 
-/// Omits the key and the headers, which may hold keys.
+/// Omits the API key, and the headers and other settings that may hold keys.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
@@ -55,7 +55,8 @@ impl fmt::Debug for Settings {
 }
 
 impl Settings {
-    /// Removes secrets from the service's text, which may repeat parts of our request.
+    /// Replaces the API key and header values of at least 8 bytes in a text of the model service,
+    /// which may repeat parts of the request.
     pub(super) fn without_secrets(&self, text: &str) -> String {
         let secrets = self.api_key.iter().chain(self.headers.iter().map(|(_, value)| value));
         let long_enough = secrets.filter(|it| it.len() >= 8);

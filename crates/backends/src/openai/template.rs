@@ -8,7 +8,7 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// Remembers a chunk whose only content is `text`.
+    /// Remembers a chunk whose only content is `text`, as the template for the chunks that follow.
     pub(super) fn learn(&mut self, chunk: &str, text: &str) {
         let at = (text.as_ptr() as usize).wrapping_sub(chunk.as_ptr() as usize);
         self.before.clear();
@@ -22,7 +22,8 @@ impl Template {
         }
     }
 
-    /// Returns the text of a chunk that differs from the remembered one only in its text.
+    /// Returns the text of a chunk that differs from the remembered chunk only in its text. `None`
+    /// for any other chunk.
     pub(super) fn text_of<'a>(&self, chunk: &'a [u8]) -> Option<&'a str> {
         if self.before.is_empty() {
             return None;

@@ -3,7 +3,7 @@
 //! The tag is recognised only at the beginning of the text, because an answer may be about the tag itself.
 //! Text that may be the beginning of a tag is held back until it is decided.
 
-/// Opening and closing tags that models use.
+/// Opening and closing tags that models put around their thinking.
 const TAGS: [(&str, &str); 3] =
     [("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<thought>", "</thought>")];
 
@@ -15,18 +15,19 @@ pub(super) struct ThinkTags {
 
 #[derive(Debug, Default, PartialEq)]
 enum State {
-    /// Only blanks and a possible beginning of a tag have arrived.
+    /// Only white space and a possible beginning of an opening tag have arrived.
     #[default]
     Beginning,
     Thinking {
         closing_tag: &'static str,
     },
-    /// After the closing tag. Blanks before the answer are dropped.
+    /// The closing tag has arrived, and no text of the answer. White space before the answer is
+    /// dropped.
     BeforeAnswer,
     Answer,
 }
 
-/// Kind of a piece of text.
+/// Kind of a model's text: the visible answer, or thinking.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Kind {
     Text,
@@ -42,7 +43,7 @@ impl ThinkTags {
         while self.advance(&mut take) {}
     }
 
-    /// Emits the text that was held back as a possible tag.
+    /// Emits the text that was held back because it may be the beginning of a tag.
     pub(super) fn finish(&mut self, mut take: impl FnMut(Kind, &str)) {
         let held = std::mem::take(&mut self.held);
         let kind = match self.state {
@@ -54,7 +55,8 @@ impl ThinkTags {
         }
     }
 
-    /// Decides about the beginning of the held text. Returns whether to call it again.
+    /// Emits the beginning of the held-back text, as far as it is decided. Returns whether to call
+    /// the function again.
     fn advance(&mut self, take: &mut impl FnMut(Kind, &str)) -> bool {
         match self.state {
             State::Beginning => {
@@ -101,7 +103,8 @@ impl ThinkTags {
     }
 }
 
-/// Returns the position from which the end of the text may be the beginning of `tag`.
+/// Returns the position from which the end of the text may be the beginning of `tag`. That is the
+/// length of the text if no part of it is.
 fn undecided_from(text: &str, tag: &str) -> usize {
     let longest = tag.len().min(text.len());
     let ending = (1..=longest).rev().find(|&n| text.as_bytes().ends_with(&tag.as_bytes()[..n]));

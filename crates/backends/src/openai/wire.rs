@@ -31,7 +31,7 @@ pub(super) struct Choice<'a> {
     index: Index,
     #[serde(borrow, default)]
     pub(super) delta: Option<Delta<'a>>,
-    /// Sent instead of `delta` if the answer is not streamed.
+    /// The whole message of the model, sent instead of `delta` if the answer is not streamed.
     #[serde(borrow, default)]
     pub(super) message: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -54,7 +54,8 @@ pub(super) struct Delta<'a> {
     pub(super) reasoning: Text<'a>,
     #[serde(borrow, default)]
     pub(super) thinking: Text<'a>,
-    /// Kept unchanged, because the provider requires them back with the calls that follow.
+    /// Blocks of reasoning data, kept unchanged because the model service requires them back with
+    /// the tool calls that follow.
     #[serde(default)]
     pub(super) reasoning_details: Option<Vec<serde_json::Value>>,
     #[serde(borrow, default)]
@@ -73,7 +74,7 @@ pub(super) struct CallDelta<'a> {
     pub(super) id: Text<'a>,
     #[serde(borrow, default)]
     pub(super) function: Option<Function<'a>>,
-    /// Data to send back with the call, unchanged.
+    /// Data that the model service requires back with the tool call, unchanged.
     #[serde(borrow, default)]
     pub(super) extra_content: Option<&'a RawValue>,
 }
@@ -87,7 +88,7 @@ pub(super) struct Function<'a> {
 }
 
 impl Chunk<'_> {
-    /// Returns the text, if the delta has nothing else.
+    /// Returns the visible text of a chunk, if the chunk has nothing else.
     pub(super) fn text_alone(&self) -> Option<&str> {
         let choice = self.choices.0.as_ref()?;
         let delta = choice.delta.as_ref()?;
@@ -115,7 +116,8 @@ impl Chunk<'_> {
 }
 
 impl Delta<'_> {
-    /// Returns the reasoning. It may be repeated in several fields: the first with text is used.
+    /// Returns the thinking in the delta. A service may repeat it in several fields: the first with
+    /// text is used.
     pub(super) fn reasoning_text(&self) -> Cow<'_, str> {
         let fields = [&self.reasoning_content, &self.reasoning, &self.thinking];
         if let Some(field) = fields.into_iter().find(|it| !it.0.is_empty()) {
@@ -129,7 +131,8 @@ impl Delta<'_> {
 }
 
 impl Function<'_> {
-    /// Returns the arguments, usually sent as a string of JSON. Some services send the object itself.
+    /// Returns the arguments of the tool call as JSON text. Services usually send them as a string
+    /// of JSON, some as the object itself.
     pub(super) fn arguments_text(&self) -> Cow<'_, str> {
         let Some(raw) = self.arguments.map(RawValue::get) else { return Cow::Borrowed("") };
         if !raw.starts_with('"') {
@@ -139,7 +142,8 @@ impl Function<'_> {
     }
 }
 
-/// A whole number, also as a string; `None` for anything else.
+/// Index of a choice or a tool call: a whole number, or a string with one. `None` for any other
+/// JSON value.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Index(pub(super) Option<u64>);
 
@@ -153,7 +157,7 @@ impl<'de> Deserialize<'de> for Index {
     }
 }
 
-/// The first choice. Only one is requested, and others are ignored.
+/// The first choice of a chunk. Only one is requested, and others are ignored.
 #[derive(Debug, Default)]
 pub(super) struct FirstChoice<'a>(pub(super) Option<Choice<'a>>);
 
@@ -188,7 +192,7 @@ impl<'de> Visitor<'de> for Choices {
     }
 }
 
-/// A string; `None` for anything else.
+/// A JSON string; empty for any other JSON value.
 #[derive(Debug, Default)]
 pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
 
@@ -201,7 +205,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// Content of a message: a string, or a list of blocks.
+/// Content of a model's message: a string, or a list of blocks.
 #[derive(Debug, Default)]
 pub(super) struct Content<'a> {
     pub(super) text: Cow<'a, str>,
@@ -231,7 +235,7 @@ impl Content<'_> {
     }
 }
 
-/// A JSON value of any kind. Kinds that no field uses are `Other`.
+/// A JSON value of any type. Types that no field accepts are `Other`.
 #[derive(Debug)]
 enum Any<'a> {
     Text(Cow<'a, str>),
@@ -292,7 +296,7 @@ impl<'de> Visitor<'de> for Lenient {
     }
 }
 
-/// Returns the text of a block: its own, or that of the blocks within it.
+/// Appends the text of a content block to `into`: its own, or that of the blocks within it.
 fn push_texts(piece: &serde_json::Value, into: &mut String) {
     match piece {
         serde_json::Value::String(text) => into.push_str(text),
@@ -305,7 +309,7 @@ fn push_texts(piece: &serde_json::Value, into: &mut String) {
     }
 }
 
-/// Parses the usage. `None` if it has no numbers.
+/// Parses the token usage in a chat completion. `None` if it has no numbers.
 pub(super) fn usage(raw: &RawValue) -> Option<Usage> {
     let usage: serde_json::Value = serde_json::from_str(raw.get()).ok()?;
     let first = |names: &[&str]| names.iter().find_map(|it| number(usage.pointer(it)?));
@@ -333,7 +337,7 @@ fn number(value: &serde_json::Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_f64().filter(|it| *it >= 0.0).map(|it| it as u64))
 }
 
-/// Parses the usage in the field that Groq uses for it.
+/// Parses the token usage in the `x_groq` field, where Groq sends it.
 pub(super) fn groq_usage(raw: &RawValue) -> Option<Usage> {
     #[derive(serde::Deserialize)]
     struct Groq<'a> {

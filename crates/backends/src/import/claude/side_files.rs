@@ -13,13 +13,14 @@ use crate::import::{SideFile, lines, moment, owned, words};
 
 pub(super) struct SideFiles<'a> {
     files: &'a [SideFile],
-    /// Unread lines of sub-agents, the next one last.
+    /// Lines of sub-agents' files that are not yet replayed, the next one last.
     lines: Vec<SideLine<'a>>,
-    /// Call of each sub-agent's file.
+    /// Id of the tool call that each sub-agent's file belongs to, by the name of the file.
     calls: HashMap<&'a str, String>,
-    /// Call that gave each task.
+    /// Id of the tool call that gave each task to a sub-agent, by the text of the task.
     tasks: HashMap<String, String>,
-    /// Lines of sub-agents in the main file, with their calls.
+    /// Id of the tool call that each sub-agent's line in the main file belongs to, by the id of the
+    /// line.
     inside: HashMap<String, String>,
 }
 
@@ -49,7 +50,8 @@ impl<'a> SideFiles<'a> {
         self.tasks.insert(task, call);
     }
 
-    /// Returns the next line of a sub-agent up to that time, with its time and its call.
+    /// Returns the next line of a sub-agent's file up to this time, with its own time and the id of
+    /// its tool call.
     pub(super) fn next(&mut self, until: Millis) -> Option<(Millis, String, Value)> {
         while let Some(SideLine { at, file, line }) = self.lines.pop_if(|it| it.at <= until) {
             if let Some(call) = self.call_of_file(file, &line) {
@@ -72,7 +74,8 @@ impl<'a> SideFiles<'a> {
         Some(call)
     }
 
-    /// Returns the call of a sub-agent's line in the main file.
+    /// Returns the id of the tool call that a sub-agent's line in the main file belongs to; empty
+    /// if it is unknown. `None` if the line is not a sub-agent's.
     pub(super) fn call_around(&mut self, line: &Value) -> Option<String> {
         if line["isSidechain"] != true {
             return None;
@@ -84,7 +87,8 @@ impl<'a> SideFiles<'a> {
         Some(call)
     }
 
-    /// Returns a call's result with its whole output. An MCP server's structured content is a separate field.
+    /// Returns the structured result of a tool call, with the whole output if Claude Code keeps it
+    /// in a side file. The structured content of an MCP server becomes a field of its own.
     pub(super) fn whole_result(&self, line: &Value) -> Value {
         let mut result = line["toolUseResult"].clone();
         let structured = &line["mcpMeta"]["structuredContent"];

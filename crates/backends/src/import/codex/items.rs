@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use crate::import::words;
 
-/// Converts a completed item: `CommandExecution` becomes `commandExecution`, also in names of fields. `None`
-/// for an item without a kind.
+/// Converts a completed item of Codex's file to the form of the running program: `CommandExecution`
+/// becomes `commandExecution`, also in field names. `None` for an item without a type.
 pub(super) fn live_item(item: &Value) -> Option<Value> {
     let kind = first_letter(item["type"].as_str()?, |it| it.to_ascii_lowercase());
     let mut told = in_camel_case(item);
@@ -45,7 +45,8 @@ pub(super) fn live_item(item: &Value) -> Option<Value> {
     Some(told)
 }
 
-/// Returns a call as the model made it; `None` if it is not shown as a call of its own.
+/// Converts a tool call of the model to an item of the running Codex. `None` if the call is not
+/// shown as a call of its own.
 pub(super) fn called_item(call: &Value, cwd: Option<&str>) -> Option<Value> {
     let name = call["name"].as_str().unwrap_or_default();
     let arguments = call["arguments"].as_str().unwrap_or_default();
@@ -84,7 +85,7 @@ pub(super) fn called_item(call: &Value, cwd: Option<&str>) -> Option<Value> {
     }
 }
 
-/// The output of a tool call that has no item.
+/// The output of a tool call in Codex's file that has no item.
 pub(super) struct Output {
     text: String,
     exit_code: Option<i64>,
@@ -92,7 +93,8 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Parses an output. `None` if the call was interrupted, or its tool does not exist.
+    /// Parses the output of a tool call. `None` if the call was interrupted, or its tool does not
+    /// exist.
     pub(super) fn read(output: &str) -> Option<Self> {
         if output.ends_with("aborted by user") || output.starts_with("unsupported call") {
             return None;
@@ -138,7 +140,7 @@ fn exit_code(head: &str) -> Option<i64> {
     head.lines().find_map(code)
 }
 
-/// Returns the command as a person would type it, which is the form in which Codex reports it.
+/// Returns a command as a person would type it, which is the form in which Codex reports it.
 fn command_line(command: &Value) -> String {
     match command {
         Value::String(command) => command.clone(),
@@ -185,7 +187,8 @@ pub(super) fn fields(of: &Value, names: &[&str]) -> Value {
     Value::Object(fields.collect())
 }
 
-/// Converts the names of fields at all depths, and strings that are names of enum variants.
+/// Converts field names at all depths from snake case to camel case, and the error name in
+/// `codex_error_info`.
 pub(super) fn in_camel_case(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
