@@ -74,7 +74,7 @@ pub struct Imported {
     pub turns: Vec<Turn>,
     /// Id of the last turn, if it was not imported because of [`Tail::LeaveOut`].
     pub left_out: Option<ResponseId>,
-    /// Entries after the last turn, which belong to no turn yet.
+    /// Entries after the last imported turn, which belong to no turn yet.
     pub rest: Vec<Entry>,
 }
 

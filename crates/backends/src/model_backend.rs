@@ -37,7 +37,7 @@ pub enum ModelInput {
     /// Continues a run that began before the server was restarted, in place of [`RunInput::Start`].
     /// The tool calls of `answer` without a result are to be run.
     Resume {
-        /// The run so far.
+        /// Content of the run so far, from its records.
         answer: Box<RunMessage>,
         /// Chat messages of the conversation, as in [`RunInput::Start`].
         history: Vec<Value>,

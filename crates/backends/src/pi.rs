@@ -40,7 +40,7 @@ use crate::emitter::Emitter;
 use crate::program::{self, Context, ProgramAgent};
 use crate::{Exit, Launch, ProgramBackend, ProgramEffect, ProgramInput, Verdict};
 
-/// A Pi process.
+/// Backend of a running Pi process.
 #[derive(Debug)]
 pub struct Pi(ProgramAgent<Adapter>);
 
@@ -54,28 +54,30 @@ struct Adapter {
     run: Run,
 }
 
-/// Pi's own conversation.
+/// The conversation of the Pi process.
 #[derive(Debug)]
 struct Conversation {
     workspace: String,
     version: Option<String>,
-    /// Id in the log: of the conversation to resume, or of the last one that was linked.
+    /// Id of the conversation in the log: the one to resume, or the last in an `agent_linked`
+    /// event. `None` before the first.
     known: Option<String>,
     id: Option<String>,
 }
 
-/// State of the extension that asks before Pi runs a tool.
+/// State of Callboard's Pi extension, which asks before Pi runs a tool.
 #[derive(Debug, PartialEq, Eq)]
 enum Guard {
     /// Pi has answered nothing, and the extension has not announced itself.
     Awaited,
-    /// The extension is loaded, or no approval is needed.
+    /// The extension has announced itself, or the agent needs no approvals.
     Settled,
     Missing,
 }
 
 impl Pi {
-    /// Creates the agent for a process that [`program`] described.
+    /// Creates the backend for a Pi process that [`program`] described, and queues the request for
+    /// its state.
     pub fn new(settings: Arc<Settings>, launch: &Launch) -> Self {
         let (workspace, version) = (launch.workspace.clone(), settings.version.clone());
         let known = launch.resume.as_ref().map(ToString::to_string);
@@ -95,7 +97,8 @@ impl ProgramBackend for Pi {
 }
 
 impl Adapter {
-    /// Sends the prompt once the extension has announced itself, or ends the run if it is missing.
+    /// Sends the held prompt once the extension has announced itself, or ends the run if the
+    /// extension is missing. Does nothing before that.
     fn apply_guard(&mut self, cx: &mut Cx) {
         match self.guard {
             _ if !cx.is_running() => (),

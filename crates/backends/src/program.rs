@@ -29,13 +29,13 @@ use crate::{
     Ending, Exit, ProgramBackend, ProgramEffect, ProgramInput, RunEffect, RunInput, Verdict,
 };
 
-/// Maximum number of calls, and of texts, that are open at a time. The oldest count as abandoned if a program
-/// begins more.
+/// Maximum number of tool calls, and of texts, of a program that are open at the same time. The
+/// oldest count as abandoned if a program begins more.
 pub(crate) const MAX_OPEN: usize = 128;
-/// Maximum number of a program's own agents that are tracked.
+/// Maximum number of a program's own sub-agents that are tracked.
 pub(crate) const MAX_AGENTS: usize = 64;
 
-/// An agent that is a CLI process.
+/// Backend of a program agent, for any program: the [`Adapter`] knows the program's wire format.
 #[derive(Debug)]
 pub(crate) struct ProgramAgent<A: Adapter> {
     adapter: A,
@@ -43,42 +43,43 @@ pub(crate) struct ProgramAgent<A: Adapter> {
     surrogates: Surrogates,
 }
 
-/// Interprets the lines of one program, and writes the lines that it understands.
+/// Interprets the lines of one kind of program, and writes the lines that the program understands.
 ///
-/// A run is open from [`Adapter::begin_run`] to [`Adapter::end_run`]. The methods `start`, `steer`, `decide`,
-/// `interrupt`, `time_out` and `exited` are called while one is.
+/// A run is open from [`Adapter::begin_run`] to [`Adapter::end_run`]. The methods `start`, `steer`,
+/// `decide`, `interrupt`, `time_out` and `exited` are called only while a run is open.
 pub(crate) trait Adapter: fmt::Debug + Send {
-    /// The `source` of lines that cannot be read.
+    /// The `source` of `unrecognized` events with lines of the program that cannot be read.
     const SOURCE: &'static str;
-    /// A line, as the adapter reads it.
+    /// A line of the program's stdout, as the adapter parses it.
     type Line;
-    /// The adapter's data about a request for a decision, needed to answer it.
+    /// The adapter's data about a program's request for a decision, needed to answer the request.
     type Request: fmt::Debug + Send;
 
     fn read(json: &str) -> Self::Line;
 
-    /// Notes what a line reports about the process. Called before [`Adapter::handle_line`].
+    /// Updates the adapter's state of the process from a line. Called before
+    /// [`Adapter::handle_line`].
     fn note(&mut self, _line: &Self::Line) {}
 
-    /// Returns whether the program begins a run by itself with this line, if none is open.
+    /// Returns whether the program begins a run by itself with this line, if no run is open.
     fn begins_run(&self, _line: &Self::Line) -> bool {
         false
     }
 
-    /// Called when a run has begun, before its other inputs.
+    /// Prepares the adapter for a run that has begun. Called before the run's other inputs.
     fn begin_run(&mut self, _cx: &mut Context<Self::Request>) {}
 
-    /// Sends the newest message to the program. `history` holds chat messages, oldest first.
+    /// Sends the newest message to the program. `history` holds the chat messages, oldest first.
     fn start(&mut self, history: &[Value], cx: &mut Context<Self::Request>);
 
-    /// Handles a line, in a run or between runs. `raw` is the line as it came.
+    /// Handles a line of the program, in a run or between runs. `raw` is the unparsed line.
     fn handle_line(&mut self, line: Self::Line, raw: &str, cx: &mut Context<Self::Request>);
 
     fn steer(&mut self, message_id: MessageId, _message: &Value, cx: &mut Context<Self::Request>) {
         cx.out.push(RunEffect::CannotSteer(message_id));
     }
 
-    /// Answers the program's request for a decision about a call.
+    /// Answers the program's request for a decision about a tool call.
     fn decide(
         &mut self,
         _call_id: &CallId,
@@ -90,24 +91,25 @@ pub(crate) trait Adapter: fmt::Debug + Send {
 
     fn interrupt(&mut self, cx: &mut Context<Self::Request>);
 
-    /// The deadline has passed.
+    /// Handles the end of the deadline in [`Context::deadline`].
     fn time_out(&mut self, cx: &mut Context<Self::Request>);
 
     fn exited(&mut self, exit: &Exit, cx: &mut Context<Self::Request>);
 
-    /// Drops the state of a run that has ended or was abandoned.
+    /// Drops the adapter's state of a run that has ended or was abandoned.
     fn end_run(&mut self);
 }
 
-/// The state that every adapter needs, and the emitter of its effects. `R` is [`Adapter::Request`].
+/// The state that every adapter needs, with the emitter of its effects. `R` is
+/// [`Adapter::Request`].
 #[derive(Debug)]
 pub(crate) struct Context<R> {
     pub(crate) out: Emitter,
     pub(crate) steering: Steering,
     pub(crate) approvals: Approvals<R>,
-    /// Time at which [`Adapter::time_out`] is called.
+    /// Time at which [`Adapter::time_out`] is called. `None` without a deadline.
     pub(crate) deadline: Option<Millis>,
-    /// Id of the next run that the program begins by itself.
+    /// Id for the next run that the program begins by itself. `None` if it is used up.
     spare: Option<ResponseId>,
     is_gone: bool,
 }
@@ -218,7 +220,8 @@ impl<R> Context<R> {
         self.deadline = None;
     }
 
-    /// Returns whether the process has ended, or is to be ended. Its lines are ignored from then on.
+    /// Returns whether the process has ended, or is to be ended. Lines of the program are ignored
+    /// from then on.
     pub(crate) fn is_gone(&self) -> bool {
         self.is_gone
     }
@@ -243,7 +246,7 @@ impl<R> Context<R> {
     }
 }
 
-/// Formats the settings of an adapter without arguments and environment, which may hold keys.
+/// Formats the settings of a program agent without arguments and environment, which may hold keys.
 pub(crate) fn fmt_settings(
     f: &mut fmt::Formatter<'_>,
     command: &[String],
@@ -257,13 +260,14 @@ pub(crate) fn fmt_settings(
         .finish_non_exhaustive()
 }
 
-/// Returns the error of a call that was abandoned.
+/// Returns the error of a tool call that was abandoned because too many others began.
 pub(crate) fn abandoned() -> ErrorInfo {
     let why = "Nothing more was heard of this call, while many others began.";
     ErrorInfo::new(ErrorCode::ToolInterrupted, why)
 }
 
-/// Deserializes a field, and ignores a value of another type instead of failing for the whole line.
+/// Deserializes a field as `None` if its value has another type, so that the rest of the line is
+/// still read.
 pub(crate) fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     from: D,
 ) -> Result<Option<T>, D::Error> {

@@ -7,11 +7,11 @@ use transcript::{CallId, Millis, ResponseId, Scope};
 
 use crate::{ResumeId, RunEffect, RunInput};
 
-/// The backend of a program agent. It lives as long as the program's process, which the driver starts before
-/// (see [`Program`]).
+/// The backend of a program agent. It lives as long as the program's process, which the driver
+/// starts before (see [`Program`]).
 ///
-/// Between runs it is idle and still gets lines. A run begins with [`RunInput::Start`], or by itself with
-/// [`ProgramEffect::Begin`].
+/// Between runs it is idle and still gets lines. A run begins with [`RunInput::Start`], or by
+/// itself with [`ProgramEffect::Begin`].
 ///
 /// ```
 /// use backends::{
@@ -32,94 +32,99 @@ use crate::{ResumeId, RunEffect, RunInput};
 /// assert!(matches!(effects.last(), Some(ProgramEffect::Run(RunEffect::End(_)))));
 /// ```
 pub trait ProgramBackend: fmt::Debug + Send {
-    /// Takes an input at the time `now`, and returns its effects in order.
+    /// Handles an input at the time `now`, and returns its effects in order.
     fn on(&mut self, now: Millis, input: ProgramInput) -> Vec<ProgramEffect>;
 }
 
-/// An event that the driver reports to a program agent.
+/// An input that the driver gives the backend of a program agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ProgramInput {
-    /// An input about the run.
+    /// An input about the run, of a kind that all backends get.
     Run(RunInput),
-    /// A line of the program's stdout, without its end.
+    /// A line of the program's stdout, without the line end.
     Line(String),
-    /// Id of the next run that the agent begins by itself. It comes before anything else, and after each
-    /// [`ProgramEffect::Begin`].
+    /// Id for the next run that the agent begins by itself. It comes before any other input, and
+    /// after each [`ProgramEffect::Begin`].
     Spare(ResponseId),
-    /// The decision that a [`ProgramEffect::Ask`] asked for.
+    /// The decision about a tool call that a [`ProgramEffect::Ask`] asked for.
     Decided {
-        /// The call.
+        /// Id of the tool call that was decided about.
         call_id: CallId,
-        /// The decision.
+        /// Decision about the tool call.
         verdict: Verdict,
     },
-    /// The process has ended. It is the last input.
+    /// The program's process has ended. It is the last input.
     Exited(Exit),
 }
 
-/// Decision about a call that the agent asked about.
+/// Decision about a tool call, for which a program agent has asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// The call may run.
+    /// The tool call may run.
     Allowed {
-        /// Arguments that a person edited, as raw text.
+        /// Arguments that a person edited, or answers to a form, as raw text. `None` if they are
+        /// unchanged.
         arguments: Option<String>,
-        /// How long the permission lasts.
+        /// Scope of the permission: how long it lasts.
         scope: Scope,
     },
-    /// A person or the policy refused the call.
+    /// A person or the policy denied the tool call.
     Denied {
-        /// The person's reason.
+        /// Reason for the denial, for the model. `None` if none was given.
         feedback: Option<String>,
     },
-    /// No decision came in time.
+    /// Nobody decided about the tool call in time.
     TimedOut,
 }
 
-/// End of a process.
+/// The end of a program's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exit {
-    /// Exit code; `None` if a signal ended the process.
+    /// Exit code of the process. `None` if a signal ended it.
     pub code: Option<i32>,
-    /// End of the process's stderr, for a person to read.
+    /// End of the process's stderr, for error messages.
     pub stderr: String,
 }
 
-/// An order of a program agent to the driver.
+/// An effect that the backend of a program agent asks the driver to carry out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ProgramEffect {
-    /// An effect on the run.
+    /// An effect on the run, of a kind that all backends have.
     Run(RunEffect),
-    /// Writes a line to the program's stdin, without its end.
+    /// Writes a line to the program's stdin. The driver adds the line end.
     Write(String),
-    /// Closes the program's stdin. Some programs begin only then.
+    /// Closes the program's stdin. Some programs begin their work only then.
     CloseInput,
-    /// Begins a run under the spare id, because the agent continues by itself.
+    /// Begins a run under the id of the last [`ProgramInput::Spare`], because the agent continues
+    /// by itself.
     Begin,
-    /// Asks for a decision about a call of the program, whose arguments are in the log. The driver applies
-    /// the policy, asks a person if necessary, writes both records, and answers with
+    /// Asks for a decision about a tool call of the program, whose arguments are in the log. The
+    /// driver applies the policy, asks a person if necessary, writes both records, and answers with
     /// [`ProgramInput::Decided`] once, unless the request is withdrawn or the run ends first.
     Ask {
-        /// The call.
+        /// Id of the tool call to decide about.
         call_id: CallId,
-        /// Whether the call can be run with other arguments.
+        /// Whether the program can run the tool call with edited arguments.
         can_edit: bool,
-        /// A form for a person instead of an approval; the answers are the edited arguments.
+        /// Form for a person to fill in; the answers come as edited arguments. `None` if the
+        /// request is an approval.
         form: Option<Value>,
-        /// Reason that the program gives.
+        /// Reason for which the program asks. `None` if it gives none.
         reason: Option<String>,
-        /// Whether the program has judged the call itself: it allows harmless calls without asking. The
-        /// driver then must not judge by the arguments alone, as the call may run elsewhere, or with more
-        /// rights than the program has reported.
+        /// Whether the program asks only about tool calls that it does not consider harmless. The
+        /// driver then must not decide by the arguments alone, as the call may run elsewhere, or
+        /// with more rights than the program has reported.
         is_judged: bool,
     },
-    /// Withdraws a [`ProgramEffect::Ask`]: the program no longer waits for the decision.
+    /// Withdraws the [`ProgramEffect::Ask`] about this tool call: the program no longer waits for
+    /// the decision.
     Withdraw(CallId),
-    /// Ends the program, which is no longer usable; a new one is started when needed.
+    /// Ends the program's process, which is no longer usable. The driver starts a new one when
+    /// needed.
     Quit,
-    /// Reports that the installed program is too old for this backend. The driver remembers it and ends the
-    /// program, and another backend continues the run, with the same [`RunInput::Start`]. This backend gets
-    /// no more inputs.
+    /// Reports that the installed program is too old for this backend. The driver remembers it and
+    /// ends the program, and another backend continues the run, with the same [`RunInput::Start`].
+    /// This backend gets no more inputs.
     Outdated,
 }
 
@@ -135,41 +140,42 @@ impl From<RunEffect> for ProgramEffect {
     }
 }
 
-/// Command line and environment of a program to start. The driver adds those that all programs share.
+/// Command line and environment of a program to start. The program also inherits some variables of
+/// the server's environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {
-    /// The program and its arguments.
+    /// Program and its arguments.
     pub command: Vec<String>,
-    /// Environment variables to add.
+    /// Environment variables to set for the program.
     pub env: Vec<(String, String)>,
 }
 
-/// Values that a program is started with, beside its configuration.
+/// Values for starting a program that are not part of its agent's configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Launch {
-    /// The folder in which the agent works.
+    /// Folder in which the agent works.
     pub workspace: String,
-    /// Conversation of the program to resume.
+    /// The program's own id of the conversation to resume. `None` starts a new conversation.
     pub resume: Option<ResumeId>,
-    /// Callboard's own tools, if they are served.
+    /// MCP server with Callboard's own tools. `None` if the program gets none of them.
     pub tools: Option<ToolServer>,
-    /// Folder of the files which Callboard ships for its agents.
+    /// Folder with the files that Callboard ships for its agents, such as the Pi extension.
     pub shipped: String,
-    /// Callboard's own folder. A program that supports it is configured to ask before it reads or writes
-    /// there.
+    /// Callboard's data folder with its private files. A program that supports it is configured to
+    /// ask before it reads or writes there. `None` if there is no such folder.
     pub private: Option<String>,
 }
 
-/// An MCP server over streamable HTTP.
+/// Address and token of an MCP server over streamable HTTP, which serves Callboard's own tools.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ToolServer {
-    /// Address of the server.
+    /// URL of the MCP server.
     pub url: String,
-    /// Bearer token.
+    /// Bearer token for requests to the MCP server.
     pub token: String,
 }
 
-/// Omits the token.
+/// Omits the bearer token.
 impl fmt::Debug for ToolServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolServer").field("url", &self.url).finish_non_exhaustive()

@@ -1,21 +1,22 @@
 //! The programs that can be agents.
 
-/// A program that can be an agent. The set is closed: a new program needs a variant here and an adapter.
+/// A command-line program that can be an agent. The set is closed: a new program needs a variant
+/// here and an adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProgramKind {
-    /// Anthropic's CLI.
+    /// Claude Code, the CLI of Anthropic.
     Claude,
-    /// OpenAI's CLI.
+    /// Codex, the CLI of OpenAI.
     Codex,
-    /// The CLI of the Pi project.
+    /// Pi, the CLI of the Pi project.
     Pi,
 }
 
 impl ProgramKind {
-    /// All programs.
+    /// All programs that can be agents.
     pub const ALL: [Self; 3] = [Self::Claude, Self::Codex, Self::Pi];
 
-    /// Returns the program's kind in the configuration, which is also its command.
+    /// Returns the name of the program in the configuration, which is also its command.
     pub fn word(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -24,7 +25,7 @@ impl ProgramKind {
         }
     }
 
-    /// Returns the program's name for people.
+    /// Returns the name of the program for people, such as "Claude Code".
     pub fn name(self) -> &'static str {
         match self {
             Self::Claude => "Claude Code",

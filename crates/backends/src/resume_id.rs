@@ -6,21 +6,22 @@
 
 use std::fmt;
 
-/// A UUID in its usual form: 8-4-4-4-12 hexadecimal digits.
+/// Id of a program's own conversation, for resuming it: a UUID in its usual form, 8-4-4-4-12
+/// hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResumeId(String);
 
 const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
 
 impl ResumeId {
-    /// Returns `None` for text of any other shape.
+    /// Parses the id of a conversation. Returns `None` if it is not a UUID in its usual form.
     pub fn parse(id: &str) -> Option<Self> {
         let is_hex = |group: &str| group.bytes().all(|it| it.is_ascii_hexdigit());
         let is_uuid = id.split('-').map(str::len).eq(GROUPS) && id.split('-').all(is_hex);
         is_uuid.then(|| Self(id.to_owned()))
     }
 
-    /// Returns the id as text.
+    /// Returns the id of the conversation as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

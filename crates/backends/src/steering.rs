@@ -5,7 +5,7 @@ use transcript::{Event, MessageId, SteerState};
 use crate::RunEffect;
 use crate::emitter::Emitter;
 
-/// The messages that were handed to the run and that no model has seen yet, oldest first.
+/// Messages that were steered into the run and that no model has seen yet, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Steering {
     unseen: Vec<Steered>,
@@ -13,16 +13,16 @@ pub(crate) struct Steering {
 
 #[derive(Debug)]
 pub(crate) struct Steered {
-    /// Id under which the agent reports about the message; empty if it does not report.
+    /// Id under which the agent reports about the steered message. Empty if it does not report.
     pub(crate) key: String,
     pub(crate) message_id: MessageId,
     pub(crate) text: String,
-    /// Whether the agent has the message.
+    /// Whether the agent has confirmed that it has the steered message.
     pub(crate) is_handed_over: bool,
 }
 
 impl Steering {
-    /// Adds a message that was sent to the agent and is not confirmed.
+    /// Adds a steered message that was sent to the agent, which has not confirmed it.
     pub(crate) fn send(&mut self, key: impl Into<String>, message_id: MessageId, text: String) {
         let key = key.into();
         self.unseen.push(Steered { key, message_id, text, is_handed_over: false });
@@ -40,7 +40,7 @@ impl Steering {
         self.unseen.iter().any(|it| it.is_handed_over)
     }
 
-    /// Marks the messages that match as handed over to the agent.
+    /// Marks the matching messages as handed over to the agent, and emits that.
     pub(crate) fn hand_over<E: From<RunEffect>>(
         &mut self,
         is_it: impl Fn(&Steered) -> bool,
@@ -52,7 +52,8 @@ impl Steering {
         }
     }
 
-    /// Marks the first handed-over message that matches as seen by a model. Returns false if there is none.
+    /// Marks the first matching message that was handed over as seen by a model. Returns false if
+    /// there is none.
     pub(crate) fn mark_seen<E: From<RunEffect>>(
         &mut self,
         is_it: impl Fn(&Steered) -> bool,
@@ -66,7 +67,7 @@ impl Steering {
         seen.is_some()
     }
 
-    /// Returns the messages that match to the queue: no model will see them in this run.
+    /// Returns the matching messages to the queue, because no model will see them in this run.
     pub(crate) fn give_back<E: From<RunEffect>>(
         &mut self,
         is_it: impl Fn(&Steered) -> bool,

@@ -4,7 +4,8 @@
 
 use std::borrow::Cow;
 
-/// Repairs surrogate pairs that are split between events. Keeps the first half at the end of an event.
+/// Repairs UTF-16 surrogate pairs that are split between JSON events. Keeps the first half at the
+/// end of an event for the next event.
 #[derive(Debug, Default)]
 pub(crate) struct Surrogates {
     first_half: Option<String>,
@@ -14,13 +15,14 @@ const ESCAPE: usize = r"\uXXXX".len();
 const UNKNOWN: &str = r"\ufffd";
 
 impl Surrogates {
-    /// Returns the event without lone surrogates. A first half at the end of a string is kept for the next
-    /// event; any other lone half becomes U+FFFD.
+    /// Returns a JSON event without lone surrogates. A first half at the end of a string is kept
+    /// for the next event; any other lone half becomes U+FFFD.
     pub(crate) fn repair<'a>(&mut self, json: &'a str) -> Cow<'a, str> {
         self.repair_to_end(json, false)
     }
 
-    /// Repairs an event. `is_all`: no other event follows.
+    /// Repairs the lone surrogates of a JSON event. `is_all`: no other event follows, so that no
+    /// half is kept.
     fn repair_to_end<'a>(&mut self, json: &'a str, is_all: bool) -> Cow<'a, str> {
         let mut waiting = self.first_half.take();
         if !json.contains(r"\u") {
@@ -64,7 +66,7 @@ impl Surrogates {
     }
 }
 
-/// Returns the JSON with U+FFFD in place of every lone surrogate.
+/// Returns the JSON text with U+FFFD in place of the escape of every lone UTF-16 surrogate.
 pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     Surrogates::default().repair_to_end(json, true)
 }
@@ -76,7 +78,8 @@ enum Half {
 }
 
 impl Half {
-    /// Returns the half that the text begins with, if any.
+    /// Returns the kind of surrogate whose JSON escape the text begins with. `None` if it begins
+    /// with another text.
     fn of(text: &str) -> Option<Self> {
         let digits = text.strip_prefix(r"\u")?.get(..4)?;
         match u16::from_str_radix(digits, 16).ok()? {

@@ -3,40 +3,40 @@
 use serde_json::Value;
 use transcript::{ErrorInfo, Event, OutputStream};
 
-/// A report of a running call. `C` confirms that an event is in the log.
+/// An event that a running tool call reports. `C` confirms to the tool that an event is in the log.
 #[derive(Debug)]
 pub enum ToolEvent<C> {
-    /// New output.
+    /// The tool has written output.
     Output {
-        /// The stream that was written to.
+        /// Stream that the tool has written to.
         stream: OutputStream,
-        /// Bytes of the stream before the new text.
+        /// Number of bytes of the stream before the new text.
         offset: u64,
-        /// The new text.
+        /// New text of the stream.
         delta: String,
     },
-    /// The call failed in a way that may pass, and is tried again.
+    /// The tool call failed in a way that may pass, and is tried again.
     Retry {
         /// Number of the next attempt, from 2.
         attempt: u32,
-        /// Maximum number of attempts.
+        /// Maximum number of attempts of the tool call.
         max_attempts: u32,
-        /// Why the attempt before it failed.
+        /// Error of the previous attempt.
         error: ErrorInfo,
     },
-    /// An event for the log of the call's run.
+    /// The tool appends an event to the log of its run.
     Emit {
-        /// The event to append.
+        /// Event to append to the log.
         event: Box<Event>,
         /// Confirmation for the tool, which waits until the event is in the log.
         written: C,
     },
-    /// The call has ended.
+    /// The tool call has ended with this result.
     Done(ToolOutcome),
 }
 
 impl<C> ToolEvent<C> {
-    /// Replaces the confirmation.
+    /// Converts the confirmation of an `Emit` event, and leaves other events unchanged.
     pub fn map<D>(self, written_as: impl FnOnce(C) -> D) -> ToolEvent<D> {
         match self {
             Self::Output { stream, offset, delta } => ToolEvent::Output { stream, offset, delta },
@@ -51,13 +51,13 @@ impl<C> ToolEvent<C> {
     }
 }
 
-/// Result of a tool call. `error` is the reason when `ok` is false.
+/// Result of a tool call. `error` is the reason if `ok` is false.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolOutcome {
-    /// Whether the call succeeded.
+    /// Whether the tool call succeeded.
     pub ok: bool,
-    /// Result for the model.
+    /// Result of the tool call for the model.
     pub result: Value,
-    /// Reason of a failure.
+    /// Error of a failed tool call. `None` if it succeeded.
     pub error: Option<ErrorInfo>,
 }

@@ -17,7 +17,7 @@ pub(super) struct Replay {
     agent: String,
     backend: Box<dyn ProgramBackend>,
     turns: Vec<Turn>,
-    /// Entries that belong to no turn yet.
+    /// Entries of the replay that belong to no turn yet.
     asides: Vec<Entry>,
     is_open: bool,
     spare: Option<ResponseId>,

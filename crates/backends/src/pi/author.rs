@@ -17,18 +17,20 @@ use crate::program::MAX_OPEN;
 #[derive(Debug, Default)]
 pub(super) struct Author {
     steps: u32,
-    /// The message that is being written, or whose last attempt failed.
+    /// Message that the model is writing, or that has failed and may be written again.
     message: Option<Written>,
-    /// Open calls, and calls that have ended since the model's last message, because Pi repeats results.
+    /// Open tool calls, and those that have ended since the model's last message, because Pi
+    /// repeats results.
     pub(super) calls: Vec<Call>,
 }
 
 #[derive(Debug, Default)]
 struct Written {
     open: Vec<OpenPart>,
-    /// Text of the closed parts of each block.
+    /// Text of the closed parts of each block, by the block's index in the message.
     emitted: HashMap<usize, String>,
-    /// Arguments of calls that have no name yet, by block.
+    /// Argument deltas of tool calls whose name is not known yet, with the block's index in the
+    /// message.
     nameless: Vec<(usize, String)>,
     failed: Option<Failed>,
 }
@@ -44,7 +46,7 @@ struct OpenPart {
     part: Part,
 }
 
-/// Reason for which the model stopped.
+/// Reason for which the model stopped writing a message.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Stop {
     Done,
@@ -113,7 +115,7 @@ impl Author {
         }
     }
 
-    /// Ends the message. Its final form is authoritative.
+    /// Ends the model's message, whose final form is authoritative. Returns why the model stopped.
     pub(super) fn end_message(&mut self, message: Message, out: &mut Emitter) -> Stop {
         self.ensure_message(out);
         let stop = Stop::of(&message);
@@ -129,7 +131,8 @@ impl Author {
         stop
     }
 
-    /// Discards the failed message and its calls, because the model writes it again.
+    /// Ends the failed message as discarded, with the tool calls in it, because the model writes it
+    /// again.
     pub(super) fn discard_failed(&mut self, out: &mut Emitter) {
         let Some(failed) = self.take_failed() else { return };
         let why = "The model's answer broke off before this call could run.";
@@ -140,21 +143,22 @@ impl Author {
         self.end_step("error", failed.spent, true, out);
     }
 
-    /// Ends the failed message as it is.
+    /// Ends the failed message and keeps its text. `reason` is the finish reason of its step.
     pub(super) fn keep_failed(&mut self, reason: &str, out: &mut Emitter) {
         if let Some(failed) = self.take_failed() {
             self.end_step(reason, failed.spent, false, out);
         }
     }
 
-    /// Returns the call that Pi runs, and starts it if the model's message did not have it.
+    /// Returns the tool call that Pi reports about, and starts it if the model's message did not
+    /// have it.
     pub(super) fn call(&mut self, id: &str, name: &str, out: &mut Emitter) -> &mut Call {
         let known = self.calls.iter().position(|it| it.provider_id == id);
         let idx = known.unwrap_or_else(|| self.begin_call(None, id, name, out));
         &mut self.calls[idx]
     }
 
-    /// Returns the oldest call, if too many are open.
+    /// Returns the oldest open tool call, if more than [`MAX_OPEN`] are open.
     pub(super) fn oldest_excess(&mut self) -> Option<&mut Call> {
         let mut open = self.calls.iter_mut().filter(|it| !it.has_ended);
         let oldest = open.next();
@@ -177,7 +181,8 @@ impl Author {
         }
     }
 
-    /// Ends a part. `text` is the whole block, and is ignored unless it starts with the closed parts.
+    /// Sets the final text of a part. `text` is that of the whole block, and is ignored unless it
+    /// starts with the text of the block's closed parts.
     fn end_part(&mut self, block: usize, is_thinking: bool, text: Option<&str>, out: &mut Emitter) {
         let emitted =
             self.message.as_ref().and_then(|it| it.emitted.get(&block)).map_or("", |it| it);
@@ -203,7 +208,7 @@ impl Author {
         }
     }
 
-    /// Returns the open part of this block, and begins it if there is text.
+    /// Returns the open part of a block, and begins it if there is text. `None` without a part.
     fn part(
         &mut self,
         block: usize,
@@ -247,7 +252,7 @@ impl Author {
         }
     }
 
-    /// Appends to a call's arguments, and returns the call. `None` while it has no name.
+    /// Appends to the arguments of a tool call, and returns the call. `None` while it has no name.
     fn grow_arguments(&mut self, update: &Update, out: &mut Emitter) -> Option<&mut Call> {
         let block = update.content_index;
         let known = self.calls.iter().position(|it| it.block == Some(block));
@@ -298,7 +303,8 @@ impl Call {
         out.arguments_delta(&self.id, delta.to_owned());
     }
 
-    /// Ends the arguments. The model's own text is kept if Pi parsed the same value.
+    /// Ends the arguments of a tool call. `read` is the value that Pi parsed; the model's own text
+    /// is kept if it has the same value.
     pub(super) fn finish_arguments(&mut self, read: Option<&Value>, out: &mut Emitter) {
         let written = serde_json::from_str::<Value>(&self.arguments).ok();
         let text = match read {
@@ -316,7 +322,7 @@ impl Call {
         out.finish_arguments(&self.id, arguments, incomplete, None);
     }
 
-    /// Ends a call that gets no more updates.
+    /// Ends a tool call that gets no more updates, with an error as its result.
     pub(super) fn break_off(&mut self, error: ErrorInfo, out: &mut Emitter) {
         let arguments = std::mem::take(&mut self.arguments);
         self.end_arguments(arguments, true, out);

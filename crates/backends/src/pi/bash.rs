@@ -8,15 +8,16 @@ use super::wire::ToolOutput;
 pub(super) struct CommandOutcome {
     pub(super) output: String,
     pub(super) exit_code: Option<i64>,
-    /// Pi's note on a command that failed: `Command aborted`.
+    /// Note that Pi adds to the output of a command that failed, such as `Command aborted`.
     pub(super) note: Option<String>,
     pub(super) truncated: Option<Truncated>,
-    /// File with the whole output, if it was cut.
+    /// Path of the file with the whole output. `None` unless the output was cut.
     pub(super) kept_at: Option<String>,
 }
 
 impl CommandOutcome {
-    /// Parses the tool's output. `None` if no command ran and the tool itself failed.
+    /// Parses the result of Pi's `bash` tool. `None` if no command ran because the tool itself
+    /// failed.
     pub(super) fn of(said: &ToolOutput, is_error: bool) -> Option<Self> {
         let text = said.content.text();
         let (text, note) = if is_error { without_note(&text) } else { (text.as_str(), None) };
@@ -38,7 +39,7 @@ impl CommandOutcome {
     }
 }
 
-/// Returns the truncation that a tool reports, if any.
+/// Returns the truncation that a tool of Pi reports for its output, if any.
 pub(super) fn truncated(said: &ToolOutput) -> Option<Truncated> {
     let truncation = said.details.as_ref()?.get("truncation")?;
     let number = |name: &str| truncation.get(name)?.as_u64();
@@ -50,7 +51,7 @@ pub(super) fn truncated(said: &ToolOutput) -> Option<Truncated> {
     })
 }
 
-/// Splits off the last paragraph of a failed command's text.
+/// Splits Pi's note, the last paragraph, off the text of a command that failed.
 fn without_note(text: &str) -> (&str, Option<&str>) {
     let (before, last) = text.rsplit_once("\n\n").unwrap_or(("", text));
     if last.starts_with("Command ") { (before, Some(last)) } else { (text, None) }

@@ -6,7 +6,7 @@ use crate::Verdict;
 use crate::emitter::Emitter;
 use crate::program::newest;
 
-/// Input for the model: text, and pictures in Pi's form.
+/// A message for the model: text, and pictures in Pi's form.
 #[derive(Debug)]
 pub(super) struct Prompt {
     pub(super) text: String,
@@ -14,12 +14,12 @@ pub(super) struct Prompt {
 }
 
 impl Prompt {
-    /// Builds the prompt from the newest message.
+    /// Builds the prompt from the newest message of the conversation.
     pub(super) fn newest(history: &[Value]) -> Self {
         Self::of(&newest(history))
     }
 
-    /// Converts an OpenAI chat message.
+    /// Converts an OpenAI chat message to a prompt for Pi.
     pub(super) fn of(message: &Value) -> Self {
         let content = &message["content"];
         let pieces = content.as_array().map_or(&[][..], Vec::as_slice);
@@ -41,20 +41,22 @@ impl Prompt {
     }
 }
 
-/// Converts a `data:` address. Pi does not fetch other addresses.
+/// Converts a `data:` URL to a picture for Pi. `None` for other URLs, which Pi does not fetch.
 fn image(url: &str) -> Option<Value> {
     let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     Some(json!({ "type": "image", "data": data, "mimeType": media_type }))
 }
 
-/// Writes a command, and returns the id that its response will have.
+/// Writes a command to Pi, and returns the id that its response will have. `name` is the beginning
+/// of the id.
 pub(super) fn send(name: &str, command: impl FnOnce(&str) -> String, out: &mut Emitter) -> String {
     let id = format!("{name}-{}", out.next_request());
     out.write(command(&id));
     id
 }
 
-/// Returns a prompt. If Pi begins a turn by itself at the same time, the prompt follows it.
+/// Returns the command that sends Pi a prompt. If Pi begins a turn by itself at the same time, the
+/// prompt follows it.
 pub(super) fn prompt(id: &str, prompt: Prompt) -> String {
     let mut command = prompt.into_command("prompt", id);
     command.insert("streamingBehavior".to_owned(), "followUp".into());
@@ -77,18 +79,18 @@ pub(super) fn cancel_dialog(id: &str) -> String {
     json!({ "type": "extension_ui_response", "id": id, "cancelled": true }).to_string()
 }
 
-/// Answers a dialog that wants text.
+/// Returns the command that answers an extension's dialog with text.
 pub(super) fn answer_dialog(id: &str, words: &str) -> String {
     json!({ "type": "extension_ui_response", "id": id, "value": words }).to_string()
 }
 
-/// Answers a dialog that wants yes or no.
+/// Returns the command that answers an extension's dialog with yes or no.
 pub(super) fn confirm(id: &str, verdict: &Verdict) -> String {
     let allowed = matches!(verdict, Verdict::Allowed { .. });
     json!({ "type": "extension_ui_response", "id": id, "confirmed": allowed }).to_string()
 }
 
-/// Answers a request of our own extension.
+/// Returns the command that answers an approval request of Callboard's Pi extension.
 pub(super) fn decide(id: &str, verdict: &Verdict) -> String {
     let decision = match verdict {
         Verdict::Allowed { arguments: None, .. } => json!({ "allow": true }),
@@ -106,7 +108,7 @@ pub(super) fn decide(id: &str, verdict: &Verdict) -> String {
     json!({ "type": "extension_ui_response", "id": id, "value": value }).to_string()
 }
 
-/// Parses arguments that a tool can take.
+/// Parses the arguments of a tool call as a JSON object. `None` if they are not one.
 pub(super) fn as_object(arguments: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(arguments).ok()
 }

@@ -5,13 +5,13 @@ use transcript::{ErrorCode, ErrorInfo};
 
 use crate::Exit;
 
-/// Explains an error that Pi reports.
+/// Returns the error for an error message of Pi or its model service.
 pub(super) fn reported(message: &str) -> ErrorInfo {
     let (status, _) = split(message);
     explained(cause(status, &message.to_ascii_lowercase()), &words(message))
 }
 
-/// Returns the readable part of an error.
+/// Returns the readable part of an error message, which may hold the JSON of a model service.
 pub(crate) fn words(message: &str) -> String {
     let (status, body) = split(message);
     let json: Value = serde_json::from_str(body).unwrap_or_default();
@@ -24,7 +24,8 @@ pub(crate) fn words(message: &str) -> String {
     }
 }
 
-/// Splits an error into a status and the service's JSON, of which either may be missing.
+/// Splits an error message into an HTTP status and the rest, often JSON of the model service. The
+/// status is `None` if the message does not begin with one.
 fn split(message: &str) -> (Option<u16>, &str) {
     let message = message.trim();
     let (first, rest) = message.split_once(' ').unwrap_or((message, ""));
@@ -34,7 +35,8 @@ fn split(message: &str) -> (Option<u16>, &str) {
     }
 }
 
-/// Returns the error of a run that was refused because Pi would not ask for approvals.
+/// Returns the error of a run that was refused because Callboard's extension is missing, so Pi
+/// would not ask for approvals.
 pub(super) fn unguarded() -> ErrorInfo {
     let message = "Pi has not loaded Callboard's extension, so it would run every tool without asking. \
                    Callboard has not sent it the message and ends it. Check Pi's output at startup and \
@@ -43,7 +45,7 @@ pub(super) fn unguarded() -> ErrorInfo {
     ErrorInfo::new(ErrorCode::AgentExited, message)
 }
 
-/// Explains the end of the process during a run.
+/// Returns the error of a run during which the Pi process ended.
 pub(super) fn exited(exit: &Exit) -> ErrorInfo {
     let (how, last) = (exit.how(), exit.stderr_tail());
     let message = if last.contains("No session found") {
@@ -102,7 +104,7 @@ fn explained(code: ErrorCode, said: &str) -> ErrorInfo {
     ErrorInfo::new(code, message)
 }
 
-/// Cuts a text so that it fits into a sentence: some services answer with a whole page.
+/// Shortens an error message to 300 characters on one line: some services answer with a whole page.
 pub(super) fn shortened(text: &str) -> String {
     const MAX_CHARS: usize = 300;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -11,23 +11,23 @@ use crate::emitter::Emitter;
 use crate::program::Ask;
 use crate::{ProgramEffect, Verdict};
 
-/// Title of our own extension's dialogs.
+/// Title of the dialogs with which Callboard's Pi extension asks for approvals.
 const OURS: &str = "callboard:tool_call";
 
-/// Key under which our extension announces itself.
+/// Status key under which Callboard's Pi extension announces itself.
 const OUR_STATUS: &str = "callboard";
 
-/// An open dialog.
+/// A dialog of a Pi extension that waits for its answer.
 #[derive(Debug)]
 pub(super) struct Request {
     dialog: String,
     kind: Kind,
 }
 
-/// The form of the answer.
+/// The form in which a dialog of a Pi extension takes its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A request of our extension, whose answer may have a reason or edited arguments.
+    /// Approval with a reason or edited arguments, as Callboard's extension takes it.
     Ours,
     YesOrNo,
     Words,
@@ -46,7 +46,7 @@ impl Request {
     }
 }
 
-/// Cancels every dialog that is open.
+/// Cancels all open dialogs of Pi's extensions, and withdraws their requests.
 pub(super) fn cancel_all(cx: &mut Cx) {
     for (call_id, request) in cx.approvals.take_all() {
         cx.out.write(command::cancel_dialog(&request.dialog));
@@ -54,7 +54,8 @@ pub(super) fn cancel_all(cx: &mut Cx) {
     }
 }
 
-/// Returns the text that a person filled in; `None` if the question was refused.
+/// Returns the text that a person entered in a dialog. `None` if the question was refused or has no
+/// text as its answer.
 pub(super) fn answer(verdict: &Verdict) -> Option<String> {
     let Verdict::Allowed { arguments, .. } = verdict else { return None };
     let given: Value = serde_json::from_str(arguments.as_deref()?).ok()?;
@@ -62,11 +63,12 @@ pub(super) fn answer(verdict: &Verdict) -> Option<String> {
     answers.get(ANSWER)?.as_str().map(str::to_owned)
 }
 
-/// Name of a dialog's only field.
+/// Name of the only field in the form of a dialog.
 const ANSWER: &str = "value";
 
 impl Dialog {
-    /// Asks a person about the call that the dialog names. Returns the dialog if it names no call.
+    /// Asks a person about the tool call that the dialog names, or shows a dialog that is only a
+    /// message. Returns the dialog if it is a question about no call.
     pub(super) fn ask_about_call(self, calls: &[Call], cx: &mut Cx) -> Option<Self> {
         if !self.is_question() {
             self.show(&mut cx.out);
@@ -78,7 +80,8 @@ impl Dialog {
         None
     }
 
-    /// Asks a person a question that is about no call; `call_id` is the call that shows it.
+    /// Asks a person a question that is about no tool call; `call_id` is the call that shows the
+    /// question.
     pub(super) fn ask_as_call(&self, call_id: CallId, cx: &mut Cx) {
         let form = self.form();
         let kind = if form.is_some() { Kind::Words } else { Kind::YesOrNo };
@@ -93,7 +96,8 @@ impl Dialog {
         cx.approvals.ask(call_id, request, ask, &mut cx.out);
     }
 
-    /// Returns the call that the dialog names, if no decision about it is pending.
+    /// Returns the id of the tool call that the dialog names, if it has not begun and no decision
+    /// about it is pending.
     fn call_of(&self, calls: &[Call], cx: &Cx) -> Option<CallId> {
         let about = if self.is_ours() { &self.placeholder } else { &self.message };
         let about: Value = serde_json::from_str(about.as_deref()?).ok()?;
@@ -102,12 +106,13 @@ impl Dialog {
         (!cx.approvals.is_asked(|it, _| *it == call.id)).then(|| call.id.clone())
     }
 
-    /// Returns the id under which the dialog is shown as a call.
+    /// Returns the provider id of the tool call that shows the dialog.
     pub(super) fn call_name(&self) -> String {
         format!("dialog-{}", self.id)
     }
 
-    /// Returns the question, if a person can answer it.
+    /// Returns the arguments of the tool call that shows the dialog. `None` if Callboard cannot
+    /// show the dialog as a question.
     pub(super) fn asks(&self) -> Option<Value> {
         let is_known = ["confirm", "select", "input", "editor"].contains(&self.method.as_str());
         (is_known && !self.is_ours()).then(|| json!({ "message": self.words() }))
@@ -119,7 +124,8 @@ impl Dialog {
         words.map(String::as_str).collect::<Vec<_>>().join("\n\n")
     }
 
-    /// Returns the form of the dialog. `None` for a dialog that takes only yes or no.
+    /// Returns the form in which a person answers the dialog. `None` for a dialog that takes only
+    /// yes or no.
     fn form(&self) -> Option<Value> {
         let mut field = json!({ "type": "string", "title": self.title });
         match self.method.as_str() {
@@ -136,7 +142,7 @@ impl Dialog {
         Some(json!({ "message": self.words(), "requestedSchema": schema }))
     }
 
-    /// Declines a dialog that cannot be shown.
+    /// Declines a dialog that cannot be shown, with a notice about it.
     pub(super) fn give_up(&self, out: &mut Emitter) {
         self.decline(out);
         let title = failure::shortened(&self.title);
@@ -146,7 +152,8 @@ impl Dialog {
         out.notice(Level::Info, text);
     }
 
-    /// Returns whether Pi waits for an answer. An unknown method may be a question.
+    /// Returns whether Pi waits for an answer to the dialog. A dialog with an unknown method counts
+    /// as a question.
     fn is_question(&self) -> bool {
         let shows = ["notify", "setStatus", "setWidget", "setTitle", "set_editor_text"];
         !shows.contains(&self.method.as_str())
@@ -156,7 +163,7 @@ impl Dialog {
         self.method == "input" && self.title == OURS
     }
 
-    /// Returns whether this is the announcement of our extension.
+    /// Returns whether the dialog is the announcement of Callboard's Pi extension.
     pub(super) fn is_announcement(&self) -> bool {
         self.method == "setStatus" && self.status_key.as_deref() == Some(OUR_STATUS)
     }
@@ -167,7 +174,8 @@ impl Dialog {
         }
     }
 
-    /// Shows a message. Titles and widgets are for a terminal.
+    /// Emits the message of a `notify` dialog as a notice. Titles and widgets are for a terminal,
+    /// and ignored.
     fn show(self, out: &mut Emitter) {
         if let ("notify", Some(message)) = (self.method.as_str(), self.message) {
             let is_error = self.notify_type.as_deref() == Some("error");

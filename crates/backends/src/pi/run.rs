@@ -16,13 +16,14 @@ use super::{Cx, Settings, failure};
 use crate::program::abandoned;
 use crate::{Exit, ProgramEffect, RunEffect, Verdict};
 
-/// Time that an interrupted program has to end its run.
+/// Time that an interrupted Pi has to end its run.
 const GRACE_MS: u64 = 5000;
-/// Time without a line after which a prompt counts as a command that has no answer.
+/// Time after Pi's response to a prompt until Pi is asked whether it is idle, because the prompt
+/// may be a command without an answer.
 const SILENCE_MS: u64 = 5000;
-/// Time that a package with `willRetry` has to report that it is done.
+/// Time that Pi has to report `agent_settled` if its `agent_end` has `willRetry`.
 const SETTLE_MS: u64 = 2000;
-/// Time after which Pi is asked again whether it is idle.
+/// Time after which a busy Pi is asked again whether it is idle.
 const POLL_INTERVAL_MS: u64 = 500;
 
 #[derive(Debug)]
@@ -30,29 +31,32 @@ pub(super) struct Run {
     settings: Arc<Settings>,
     author: Author,
     phase: Phase,
-    /// The prompt, until it may be sent.
+    /// Prompt that may not be sent yet. `None` once it is sent.
     held: Option<Prompt>,
-    /// Id of the command that began the run; `None` if Pi began it.
+    /// Id of the prompt command that began the run. `None` before it is sent, or if Pi began the
+    /// run by itself.
     prompt: Option<String>,
-    /// Whether Pi has echoed the prompt.
+    /// Whether Pi has echoed the prompt of the run as a message.
     has_echoed_prompt: bool,
-    /// Reason for which the model stopped last.
+    /// Reason for which the model stopped writing its last message. `None` before its first message
+    /// ends.
     stop: Option<Stop>,
-    /// Whether Pi may report `agent_settled`, because its `agent_end` has `willRetry`. Not every package with
-    /// that field does.
+    /// Whether Pi may report `agent_settled`, because its `agent_end` has `willRetry`. Not every
+    /// package with that field does.
     may_settle: bool,
-    /// Deadline of a requested stop.
+    /// Deadline of an interrupted run. `None` if nobody asked to stop it.
     interrupt: Option<Millis>,
-    /// Time at which to ask whether Pi is idle.
+    /// Time at which to ask Pi whether it is idle. `None` if that is not necessary.
     ask_at: Option<Millis>,
 }
 
 #[derive(Debug)]
 enum Phase {
-    /// The prompt was sent, and nothing has followed it yet.
+    /// The prompt was sent or is held, and Pi has not begun to work on it.
     Prompted,
     Working,
-    /// The agent has ended, but may continue. `asked` is the id of the command whose response decides it.
+    /// Pi's agent has ended, but may continue. `asked` is the id of the `get_state` command whose
+    /// response decides that.
     AgentEnded {
         asked: Option<String>,
     },
@@ -74,12 +78,12 @@ impl Run {
         }
     }
 
-    /// Keeps the prompt until it may be sent.
+    /// Stores the prompt of the run until it may be sent.
     pub(super) fn hold(&mut self, prompt: Prompt) {
         (self.phase, self.held) = (Phase::Prompted, Some(prompt));
     }
 
-    /// Sends the prompt, once.
+    /// Sends the held prompt to Pi, if there is one.
     pub(super) fn prompt(&mut self, cx: &mut Cx) {
         if let Some(prompt) = self.held.take() {
             self.prompt =
@@ -87,7 +91,7 @@ impl Run {
         }
     }
 
-    /// Ends the run and the program, because Pi would not ask for approvals.
+    /// Ends the run as failed, and the Pi process, because Pi would not ask for approvals.
     pub(super) fn refuse(&mut self, cx: &mut Cx) {
         cx.out.continuation(false, "error", "ErrorPolicy");
         cx.out.push(ProgramEffect::Quit);
@@ -181,7 +185,8 @@ impl Run {
         }
     }
 
-    /// Shows a dialog. A question that is about no call becomes a call.
+    /// Asks a person about a dialog of an extension. A question that is about no tool call becomes
+    /// a call.
     fn handle_dialog(&mut self, dialog: Dialog, cx: &mut Cx) {
         let Some(dialog) = dialog.ask_about_call(&self.author.calls, cx) else { return };
         let Some(asks) = dialog.asks() else { return dialog.give_up(&mut cx.out) };
@@ -220,7 +225,7 @@ impl Run {
         self.schedule(cx);
     }
 
-    /// Ends the run after the process has ended. `is_kept`: Pi has saved the conversation.
+    /// Ends the run because the Pi process has ended. `is_kept`: Pi has saved the conversation.
     pub(super) fn exited(&mut self, exit: &Exit, is_kept: bool, cx: &mut Cx) {
         if !is_kept && !matches!(self.phase, Phase::Prompted) {
             let text = "Pi saves a conversation only after its first answer: the next message begins a \
@@ -301,7 +306,7 @@ impl Run {
         self.finish(cx);
     }
 
-    /// Checks whether Pi is idle, after the agent and any announced continuation have ended.
+    /// Checks whether Pi is idle, after its agent and any announced continuation have ended.
     fn confirm_end(&mut self, cx: &mut Cx) {
         if !matches!(self.phase, Phase::AgentEnded { asked: None }) {
             return;
@@ -313,7 +318,7 @@ impl Run {
         }
     }
 
-    /// Stops the check for idleness, because Pi has announced a continuation.
+    /// Stops the check whether Pi is idle, because Pi has announced a continuation.
     fn expect_more(&mut self) {
         if let Phase::AgentEnded { asked } = &mut self.phase {
             *asked = None;
@@ -420,7 +425,7 @@ impl Run {
         }
     }
 
-    /// Ends the run: Pi is idle, or its time is over.
+    /// Ends the run according to why the model stopped: Pi is idle, or its time is over.
     fn finish(&mut self, cx: &mut Cx) {
         // The new package also reports a stop as an error.
         let is_stopped = self.interrupt.is_some() || self.stop == Some(Stop::Aborted);

@@ -5,38 +5,42 @@ use std::fmt;
 use crate::program::{TOKEN_ENV, fmt_settings};
 use crate::{Launch, Program};
 
-/// Callboard's extension for Pi, to be written to the folder of shipped files under [`EXTENSION_FILE`].
+/// Source code of Callboard's extension for Pi, to be written to the folder of shipped files under
+/// [`EXTENSION_FILE`].
 pub const EXTENSION: &str = include_str!("extension.ts");
-/// Name of the extension's file in the folder of shipped files.
+/// Name of the file with Callboard's extension for Pi in the folder of shipped files.
 pub const EXTENSION_FILE: &str = "callboard-pi.ts";
 
-/// Configuration of an agent of this kind.
+/// Configuration of a Pi agent.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// The program and arguments that come first; `pi` if empty.
+    /// Command that starts Pi: the program and its first arguments. `pi` if empty.
     pub command: Vec<String>,
-    /// Further arguments, after ours.
+    /// Further arguments for Pi, which come after Callboard's.
     pub args: Vec<String>,
-    /// `provider/id`. Without one, Pi's own choice.
+    /// Model that Pi uses, as `provider/id`. `None`: its own default.
     pub model: Option<String>,
-    /// Environment variables to add; may hold keys.
+    /// Environment variables to set for Pi; they may hold keys.
     pub env: Vec<(String, String)>,
-    /// `auto`: no approvals. Pi has no modes of its own, so every other value is `ask`.
+    /// Permission mode: `auto` for no approvals. Pi has no modes of its own, so any other value
+    /// means `ask`.
     pub permission_mode: Option<String>,
-    /// Version that the installed program reports. It is not part of the protocol.
+    /// Version that the installed Pi reports with [`VERSION`]. `None` if it is not known. Pi's
+    /// protocol does not report it.
     pub version: Option<String>,
 }
 
-/// Arguments that print the version.
+/// Arguments with which Pi prints its version.
 pub const VERSION: [&str; 1] = ["--version"];
 
-/// Finds the version in the program's output: a number such as `0.73.1`, possibly with other text.
+/// Finds the version in Pi's output for [`VERSION`]: a number such as `0.73.1`, possibly with other
+/// text.
 pub fn version_in(said: &str) -> Option<String> {
     let is_version = |it: &&str| it.starts_with(|it: char| it.is_ascii_digit()) && it.contains('.');
     said.split_whitespace().find(is_version).map(str::to_owned)
 }
 
-/// Omits arguments and environment, which may hold keys.
+/// Omits the arguments and the environment of the agent, which may hold keys.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt_settings(f, &self.command, &self.model, &self.permission_mode)
@@ -49,7 +53,7 @@ impl Settings {
     }
 }
 
-/// Builds the command line and the environment.
+/// Builds the command line and the environment of a Pi process.
 pub fn program(settings: &Settings, launch: &Launch) -> Program {
     let mut command = settings.command.clone();
     if command.is_empty() {
@@ -67,7 +71,8 @@ pub fn program(settings: &Settings, launch: &Launch) -> Program {
     Program { command, env: environment(settings, launch) }
 }
 
-/// Returns the environment. The configuration takes precedence, except over variables that approvals need.
+/// Returns the environment variables for Pi. The configuration takes precedence, except over the
+/// variables that approvals and Callboard's tools need.
 fn environment(settings: &Settings, launch: &Launch) -> Vec<(String, String)> {
     let mut env = vec![("PI_SKIP_VERSION_CHECK", "1"), ("PI_TELEMETRY", "0")];
     let mode = if settings.asks() { "ask" } else { "auto" };

@@ -12,33 +12,34 @@ use crate::emitter::Emitter;
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) id: CallId,
-    /// Id that the model service gave.
+    /// Id that the model service gave the tool call.
     pub(super) provider_id: String,
     name: String,
-    /// Index in the message that the model is writing.
+    /// Index of the tool call's block in the message that the model is writing. `None` after that
+    /// message.
     pub(super) block: Option<usize>,
-    /// Raw text so far.
+    /// Raw text of the arguments so far. Empty once the arguments are complete.
     pub(super) arguments: String,
     pub(super) arguments_done: bool,
     running_since: Option<Millis>,
-    /// Last output from Pi: all of it, or its end.
+    /// Output of the tool call as Pi sent it last: all of it, or its end.
     output: String,
-    /// Number of bytes that were emitted.
+    /// Number of bytes of output that were emitted, counted from the last restart of the output.
     printed: usize,
-    /// Whether the call is a question of an extension, which ends with the answer.
+    /// Whether the tool call shows a question of an extension, and ends with the answer.
     pub(super) is_question: bool,
-    /// Error code of a refusal, if the call must not run.
+    /// Error code of the decision against the tool call. `None` if it may run.
     refused: Option<ErrorCode>,
     pub(super) has_ended: bool,
 }
 
-/// The end of a tool's execution.
+/// The end of a tool's execution, as Pi reports it.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) said: ToolOutput,
     pub(super) is_error: bool,
     pub(super) duration_ms: Option<Number>,
-    /// A person stopped the run.
+    /// Whether a person asked to stop the run.
     pub(super) is_interrupted: bool,
 }
 
@@ -60,7 +61,8 @@ impl Call {
         }
     }
 
-    /// Ends the arguments when Pi begins the call, which runs immediately unless it needs approval.
+    /// Handles the start of the tool call in Pi: ends its arguments, and marks it as running unless
+    /// Pi asks for approvals first.
     pub(super) fn take_up(&mut self, args: Option<&Value>, asks: bool, out: &mut Emitter) {
         self.finish_arguments(args, out);
         if !asks {
@@ -75,7 +77,8 @@ impl Call {
         }
     }
 
-    /// Returns whether the call is complete and has not begun.
+    /// Returns whether the tool call has its arguments and has not begun to run, so that a request
+    /// may be about it.
     pub(super) fn may_be_asked_about(&self) -> bool {
         self.arguments_done && !self.has_ended && self.running_since.is_none()
     }
@@ -84,7 +87,7 @@ impl Call {
         self.refused = Some(code);
     }
 
-    /// Emits new output. `text` is all output so far, or the end of it.
+    /// Emits new output of the tool call. `text` is all output so far, or the end of it.
     pub(super) fn print(&mut self, text: String, out: &mut Emitter) {
         if self.has_ended {
             return;
@@ -143,7 +146,7 @@ impl Call {
         });
     }
 
-    /// Ends a call that is a question with its answer.
+    /// Ends a tool call that shows a question with a person's answer.
     pub(super) fn answered(&mut self, verdict: &Verdict, out: &mut Emitter) {
         let (code, why) = match verdict {
             Verdict::Allowed { .. } => {
@@ -161,7 +164,7 @@ impl Call {
         self.refuse(ErrorInfo::new(code, why), out);
     }
 
-    /// Ends a call that never ran with a result of our own.
+    /// Ends a tool call that never ran, with an error of Callboard as its result.
     pub(super) fn refuse(&mut self, error: ErrorInfo, out: &mut Emitter) {
         if !std::mem::replace(&mut self.has_ended, true) {
             out.refuse_call(&self.id, &self.name, error);
@@ -201,7 +204,8 @@ impl Call {
     }
 }
 
-/// Returns the error of a call that a person interrupted, with the tool's own text if it says more.
+/// Returns the error of a tool call that a person interrupted, with the tool's own text if it says
+/// more.
 fn interrupted(tool_text: &str) -> ErrorInfo {
     let why = match tool_text {
         "" | "Command aborted" | "Operation aborted" => {
@@ -212,7 +216,7 @@ fn interrupted(tool_text: &str) -> ErrorInfo {
     ErrorInfo::new(ErrorCode::ToolInterrupted, why)
 }
 
-/// Returns the result, as a plain text if it has only text.
+/// Returns the result of a tool call for the log: a string if the tool gave only text.
 fn result(said: &ToolOutput) -> Value {
     // Most tools repeat the text in it.
     let structured = said.structured_content.as_ref().filter(|it| it.is_object());
@@ -232,8 +236,8 @@ fn result(said: &ToolOutput) -> Value {
     result
 }
 
-/// Returns the fields that the tool gives in addition to the model's text, such as the lines that an edit
-/// changed. Truncation is recorded separately.
+/// Returns the fields that a tool gives in addition to the model's text, such as the lines that an
+/// edit changed. Truncation is recorded separately.
 fn details(said: &ToolOutput) -> Option<Value> {
     let mut details = said.details.clone()?;
     if let Some(fields) = details.as_object_mut() {
@@ -243,7 +247,8 @@ fn details(said: &ToolOutput) -> Option<Value> {
     (!details.is_null()).then_some(details)
 }
 
-/// Returns the number of bytes at the start of `new` that are the end of `old`, up to a character boundary.
+/// Returns the number of bytes at the start of `new` that are the end of `old`; zero if they end
+/// within a character.
 fn overlap(old: &str, new: &str) -> usize {
     let (old, bytes) = (old.as_bytes(), new.as_bytes());
     // Knuth-Morris-Pratt: the length of the longest prefix that is also a suffix, for each prefix.

@@ -29,12 +29,13 @@ pub(super) enum Line {
     CompactionEnd(CompactionEnd),
     Dialog(Dialog),
     ExtensionError(ExtensionError),
-    /// A known line that is not shown.
+    /// A line of a known kind that is not shown.
     Ignorable,
 }
 
 impl Line {
-    /// Parses a line. `None` if it is not JSON, is of an unknown kind, or has unexpected fields.
+    /// Parses a line of Pi. `None` if it is not JSON, is of an unknown kind, or has unexpected
+    /// fields.
     pub(super) fn read(line: &str) -> Option<Self> {
         let Kind { kind } = serde_json::from_str(line).ok()?;
         Some(match kind.as_ref() {
@@ -107,7 +108,7 @@ impl WithUpdate {
     }
 }
 
-/// The response to a command, which may have an id.
+/// Pi's response to a command, with the id of the command if that had one.
 #[derive(Debug, Deserialize)]
 pub(super) struct Response {
     #[serde(default)]
@@ -120,11 +121,11 @@ pub(super) struct Response {
     pub(super) data: Option<ResponseData>,
 }
 
-/// Data of the responses to `prompt` and `get_state`. Other responses have no data that is used.
+/// Data of Pi's responses to `prompt` and `get_state`. Other responses have no data that is used.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ResponseData {
-    /// In 1.5: `started`, `queued` or `handled`.
+    /// Pi's treatment of a prompt, in version 1.5: `started`, `queued` or `handled`.
     pub(super) disposition: Option<String>,
     pub(super) session_id: Option<String>,
     pub(super) is_streaming: bool,
@@ -134,7 +135,8 @@ pub(super) struct ResponseData {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AgentEnd {
-    /// Always set by 1.5, which sends `agent_settled` when it is done.
+    /// Whether Pi will retry after this end. `None` in versions without the field. Version 1.5
+    /// always sets it, and sends `agent_settled` when it is done.
     pub(super) will_retry: Option<bool>,
 }
 
@@ -144,7 +146,7 @@ pub(super) struct AgentSettled {
     pub(super) aborted: bool,
 }
 
-/// A message of a user or of the model, or a tool's result.
+/// A message in Pi's conversation: of a user, the model, a tool, an extension or Pi itself.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Message {
@@ -162,10 +164,11 @@ pub(super) struct Message {
     #[serde(default)]
     pub(super) is_error: bool,
     pub(super) duration_ms: Option<Number>,
-    /// Whether an extension's message is to be shown.
+    /// Whether the message of an extension is to be shown.
     #[serde(default)]
     pub(super) display: bool,
-    /// A command that the user ran beside the conversation; `output` belongs to it.
+    /// Command that the user ran outside the conversation; `output` is its output. `None` for any
+    /// other message.
     pub(super) command: Option<String>,
     pub(super) output: Option<String>,
 }
@@ -191,7 +194,7 @@ impl Content {
         }
     }
 
-    /// Returns the text of all blocks.
+    /// Returns the text of all blocks of the message.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -209,7 +212,7 @@ impl Content {
     }
 }
 
-/// A block of a message: `text`, `thinking`, `toolCall` or `image`.
+/// A block of a message in Pi's conversation: `text`, `thinking`, `toolCall` or `image`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Block {
     #[serde(rename = "type", default)]
@@ -228,7 +231,7 @@ pub(super) struct Block {
     data: Option<String>,
     #[serde(rename = "mimeType", skip_serializing_if = "Option::is_none")]
     mime_type: Option<String>,
-    /// Fields of unknown blocks.
+    /// Fields of a block that are not known.
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
@@ -238,7 +241,7 @@ impl Block {
         Self { kind: "text".to_owned(), text: Some(text), ..Self::default() }
     }
 
-    /// Returns the call's id and name.
+    /// Returns the tool call's id and name. `None` if the block lacks one of them.
     pub(super) fn call(&self) -> Option<(&str, &str)> {
         self.id.as_deref().zip(self.name.as_deref()).filter(|(_, name)| !name.is_empty())
     }
@@ -251,13 +254,14 @@ pub(super) struct Usage {
     output: Number,
     cache_read: Number,
     cache_write: Number,
-    /// Output tokens that were thinking, if the service counts them.
+    /// Number of output tokens that were thinking. `None` if the model service does not count them.
     reasoning: Option<Number>,
-    /// Cost of each of them, and `total`.
+    /// Cost in US dollars, as an object: of each kind of tokens, and `total`.
     cost: Value,
 }
 
-/// A count or a duration, as JavaScript writes it: any number, or `null`. Anything else counts as zero.
+/// A count or a duration, as JavaScript writes it: any number, or `null`. Any other value counts as
+/// zero.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Number(f64);
 
@@ -279,7 +283,7 @@ impl Usage {
         RunCost { usage: self.tokens(), cost }
     }
 
-    /// Returns the token counts. `None` if the service counted nothing.
+    /// Returns the token counts of a message. `None` if the model service counted nothing.
     fn tokens(&self) -> Option<transcript::Usage> {
         let input = [self.input, self.cache_read, self.cache_write];
         let input_tokens = input.into_iter().map(Number::whole).fold(0, u64::saturating_add);
@@ -295,7 +299,7 @@ impl Usage {
     }
 }
 
-/// A delta of the message that the model is writing.
+/// An update of a block in the message that the model is writing.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Update {
@@ -305,14 +309,14 @@ pub(super) struct Update {
     pub(super) content_index: usize,
     #[serde(default)]
     pub(super) delta: String,
-    /// The whole text, at the end of the block.
+    /// The whole text of the block, at its end.
     pub(super) content: Option<String>,
-    /// The whole call, at the end of the block.
+    /// The whole tool call, at the end of its block.
     pub(super) tool_call: Option<Block>,
-    /// In 1.5.
+    /// Id of the tool call, in Pi 1.5.
     id: Option<String>,
     tool_name: Option<String>,
-    /// In 0.73: the message so far.
+    /// The message so far, in Pi 0.73.
     partial: Option<Partial>,
 }
 
@@ -329,12 +333,12 @@ struct Head {
 }
 
 impl Update {
-    /// Returns whether the block grows.
+    /// Returns whether the update begins or continues the block, and does not end it.
     pub(super) fn grows(&self) -> bool {
         !self.kind.ends_with("_end")
     }
 
-    /// Returns id and name of the call, once they are known.
+    /// Returns the tool call's id and name. `None` until both are known.
     pub(super) fn call(&self) -> Option<(&str, &str)> {
         let emitted = self.id.as_deref().zip(self.tool_name.as_deref());
         let partial = || {
@@ -346,7 +350,7 @@ impl Update {
     }
 }
 
-/// The beginning, output or end of a tool's execution.
+/// Report of Pi about the start, the output or the end of a tool's execution.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Execution {
@@ -400,26 +404,27 @@ pub(super) struct CompactionEnd {
     pub(super) error_message: Option<String>,
 }
 
-/// A dialog or a message of an extension.
+/// A dialog or a message of a Pi extension for the user.
 #[derive(Debug, Deserialize)]
 pub(super) struct Dialog {
     pub(super) id: String,
     pub(super) method: String,
     #[serde(default)]
     pub(super) title: String,
-    /// In `confirm` and `notify`.
+    /// Text of a `confirm` dialog or a `notify` message.
     pub(super) message: Option<String>,
-    /// In `input`.
+    /// Placeholder of an `input` dialog. In dialogs of Callboard's extension: the tool call, as
+    /// JSON.
     pub(super) placeholder: Option<String>,
     #[serde(rename = "notifyType")]
     pub(super) notify_type: Option<String>,
-    /// In `select`.
+    /// Options of a `select` dialog.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) options: Option<Vec<String>>,
-    /// In `editor`.
+    /// Initial text of an `editor` dialog.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) prefill: Option<String>,
-    /// In `setStatus`: the owner of the status.
+    /// Owner of the status in a `setStatus` message.
     #[serde(rename = "statusKey")]
     pub(super) status_key: Option<String>,
 }

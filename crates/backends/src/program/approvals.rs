@@ -6,13 +6,14 @@ use transcript::CallId;
 use crate::ProgramEffect;
 use crate::emitter::Emitter;
 
-/// The requests for a decision that are open, each about a call. `R` is what the adapter needs to answer one.
+/// The open requests of a program for a decision, each about a tool call. `R` is the adapter's data
+/// to answer one.
 #[derive(Debug)]
 pub(crate) struct Approvals<R> {
     open: Vec<(CallId, R)>,
 }
 
-/// The fields of a [`ProgramEffect::Ask`].
+/// The fields of a [`ProgramEffect::Ask`] other than the tool call's id.
 #[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) can_edit: bool,
@@ -28,8 +29,8 @@ impl<R> Default for Approvals<R> {
 }
 
 impl<R> Approvals<R> {
-    /// Asks for a decision. A second request about the same call replaces the first, and the decision answers
-    /// the second.
+    /// Asks the driver for a decision about a tool call. A second request about the same call
+    /// replaces the first, and the decision answers the second.
     pub(crate) fn ask(&mut self, call_id: CallId, request: R, ask: Ask, out: &mut Emitter) {
         if let Some((_, known)) = self.open.iter_mut().find(|(it, _)| *it == call_id) {
             *known = request;
@@ -55,7 +56,8 @@ impl<R> Approvals<R> {
         std::mem::take(&mut self.open)
     }
 
-    /// Withdraws the first request that matches, and returns it: the program no longer waits for its answer.
+    /// Withdraws the first open request that matches, and returns it: the program no longer waits
+    /// for its answer.
     pub(crate) fn withdraw(
         &mut self,
         is_it: impl Fn(&CallId, &R) -> bool,

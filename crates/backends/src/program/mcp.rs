@@ -1,15 +1,16 @@
 //! Callboard's own tools inside a program: their names there, and the address of their MCP server.
 
-/// Name of Callboard's tool server in programs.
+/// Name under which programs know the MCP server with Callboard's own tools.
 pub(crate) const TOOL_SERVER: &str = "callboard";
-/// Environment variable with the server's token. Every user of the machine can read command lines.
+/// Environment variable with the bearer token for Callboard's own tools. A command line would be
+/// readable for every user of the machine.
 pub(crate) const TOKEN_ENV: &str = "CALLBOARD_TOOLS_TOKEN";
-/// Time limit in seconds that programs get for Callboard's tools. Callboard ends its tools itself, so a
-/// program's own limit must never be reached first.
+/// Time limit in seconds that programs set for Callboard's own tools. Callboard ends its tools
+/// itself, so a program's own limit must never be reached first.
 pub(crate) const SECONDS: u64 = 24 * 60 * 60;
 
-/// Strips the server's name from a tool that is one of Callboard's: `agents_list` for
-/// `mcp__callboard__agents_list`.
+/// Returns the name of a tool without the name of Callboard's MCP server: `agents_list` for
+/// `mcp__callboard__agents_list`. Names of other tools are unchanged.
 pub(crate) fn plain_name(tool: &str) -> &str {
     let qualified = tool.strip_prefix("mcp__").unwrap_or(tool);
     let own = qualified.strip_prefix(TOOL_SERVER).and_then(|it| it.strip_prefix("__"));

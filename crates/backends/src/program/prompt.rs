@@ -5,11 +5,11 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-/// Prompt that continues an answer that broke off, used if there is no new message.
+/// Prompt that makes a program continue an answer that broke off, used if there is no new message.
 pub(crate) const NUDGE: &str = "Continue.";
 
-/// Returns the newest message, or a prompt to continue if an answer follows it: the program already has the
-/// message, and its answer broke off.
+/// Returns the newest message of the conversation, or a prompt to continue if an answer follows it:
+/// the program already has the message, and its answer broke off.
 pub(crate) fn newest(history: &[Value]) -> Cow<'_, Value> {
     match history.last() {
         Some(message) if message["role"] == "user" => Cow::Borrowed(message),

@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, VecDeque};
 
-/// Number of names that are remembered. Repetitions come soon, or when a program resumes something.
+/// Default number of names that a [`Recent`] remembers. Repetitions come soon, or when a program
+/// resumes something.
 const REMEMBERED: usize = 1024;
 
 #[derive(Debug)]
 pub(crate) struct Recent<T = ()> {
     known: HashMap<String, T>,
-    /// Names, oldest first.
+    /// Names in the order in which they were inserted, oldest first.
     order: VecDeque<String>,
     most: usize,
 }
@@ -32,14 +33,15 @@ impl<T> Recent<T> {
         self.known.get(name)
     }
 
-    /// Inserts a name as the newest. Call [`Recent::take_excess`] afterwards.
+    /// Inserts a name as the newest, and returns its value. Call [`Recent::take_excess`]
+    /// afterwards.
     pub(crate) fn put(&mut self, name: &str, value: T) -> &mut T {
         self.forget(name);
         self.order.push_back(name.to_owned());
         self.known.entry(name.to_owned()).insert_entry(value).into_mut()
     }
 
-    /// Removes and returns the oldest entry, if there are too many.
+    /// Removes and returns the oldest name with its value, if there are more than the maximum.
     pub(crate) fn take_excess(&mut self) -> Option<(String, T)> {
         if self.order.len() <= self.most {
             return None;
@@ -61,7 +63,8 @@ impl<T> Recent<T> {
 }
 
 impl Recent {
-    /// Inserts a name and drops the excess. Returns false if the name was known.
+    /// Inserts a name, and drops the oldest if there are too many. Returns false if the name was
+    /// known.
     pub(crate) fn insert(&mut self, name: &str) -> bool {
         let is_new = !self.contains(name);
         if is_new {

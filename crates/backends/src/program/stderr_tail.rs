@@ -13,7 +13,8 @@ const ESCAPE: char = '\u{1b}';
 const BELL: char = '\u{7}';
 
 impl Ending {
-    /// Appends the last lines of the program's stderr to the error of a failed run.
+    /// Appends the last lines of the program's stderr to the error of a failed run. Does nothing if
+    /// the run has no error.
     pub fn append_stderr(&mut self, stderr: &str) {
         let words = stderr_tail(stderr);
         if let Some(error) = self.error.as_mut().filter(|_| !words.is_empty()) {
@@ -22,7 +23,8 @@ impl Ending {
     }
 }
 
-/// Returns the last lines with text; empty if there are none.
+/// Returns the last lines of a program's stderr that have text, without escape sequences; empty if
+/// there are none.
 fn stderr_tail(stderr: &str) -> String {
     let plain = plain(stderr);
     let lines: Vec<&str> = plain.lines().map(str::trim_end).filter(|it| !it.is_empty()).collect();
@@ -32,7 +34,7 @@ fn stderr_tail(stderr: &str) -> String {
 }
 
 impl Exit {
-    /// Returns the last lines of stderr with text; empty if there are none.
+    /// Returns the last lines of the process's stderr that have text; empty if there are none.
     pub(crate) fn stderr_tail(&self) -> String {
         stderr_tail(&self.stderr)
     }
@@ -45,7 +47,7 @@ impl Exit {
     }
 }
 
-/// Removes escape sequences and control characters.
+/// Removes terminal escape sequences and control characters from a text.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     let mut letters = text.chars().peekable();
@@ -61,7 +63,8 @@ fn plain(text: &str) -> String {
     plain
 }
 
-/// Skips `ESC [ ... letter`, `ESC ] ... BEL` or `ESC ] ... ESC \`, or one more character.
+/// Skips a terminal escape sequence after its `ESC`: `[ ... letter`, `] ... BEL`, `] ... ESC \`, or
+/// one character.
 fn skip_sequence(letters: &mut Peekable<Chars<'_>>) {
     match letters.next() {
         Some('[') => {
