@@ -14,174 +14,183 @@ use transcript::{
 
 use crate::{ReplyId, ReplyTo};
 
-/// How to get an agent where none can answer.
+/// Hint for error messages: how a user gets an agent when the server has none that can answer.
 pub const HOW_TO_GET_ONE: &str = "install Claude Code, Codex or Pi, add a model to callboard.toml \
      under [[agents]], or take demo = false out of it to have the built-in agent";
 
-/// A request of a client, of another session, or of the server itself.
+/// A command to a session, from a client, from another session, or from the server itself.
 #[derive(Debug)]
 pub enum Command {
-    /// Changes the session's settings.
+    /// Changes the settings of the session: title, archive flag or workspace.
     Update {
-        /// New values.
+        /// New values of the session's settings.
         patch: SessionPatch,
-        /// The caller.
+        /// Reply handle of the caller that changes the settings.
         reply: ReplyTo<()>,
     },
-    /// Appends imported turns. Refused if anything else was logged since they were read.
+    /// Appends imported turns. Refused if the log has changed since the import read it, or a run is
+    /// open.
     Add {
-        /// The turns.
+        /// Imported turns to append.
         addition: Addition,
-        /// The caller.
+        /// Reply handle of the caller that imports the turns.
         reply: ReplyTo<()>,
     },
     /// Accepts a message, which starts a run or is queued.
     Send {
-        /// The message.
+        /// Message to accept.
         message: NewMessage,
-        /// The caller.
+        /// Reply handle of the sender, which gets the id and the state of the message.
         reply: ReplyTo<Receipt>,
     },
-    /// Stops the run and holds the queue. Replies when the run has ended.
+    /// Stops the open run and holds the queue. Replies when the run has ended.
     Cancel {
-        /// Who stops it.
+        /// Name of the person or client that stops the run, for the log.
         by: String,
-        /// Whether to refuse while a person is asked for a decision.
+        /// Whether to refuse the command while the run waits for a person's decision.
         unless_asking: bool,
-        /// The caller, which gets the run that was stopped.
+        /// Reply handle of the caller, which gets the id of the stopped run, or `None` if no run
+        /// was open.
         reply: ReplyTo<Option<ResponseId>>,
     },
-    /// Continues after the last run was cut short.
+    /// Starts a run that continues the answer at the end of the conversation, such as an
+    /// interrupted one.
     Continue {
-        /// The caller, which gets the new run.
+        /// Reply handle of the caller, which gets the id of the new run.
         reply: ReplyTo<ResponseId>,
     },
-    /// Answers a message again, in place of an earlier answer.
+    /// Starts a run that replaces an earlier answer, which becomes superseded.
     Retry {
-        /// Id of the answer to replace, or of its message; the last answer if absent.
+        /// Id of the answer to replace, or of the message that it answers. `None` for the last
+        /// answer.
         of: Option<String>,
-        /// Reason that the log gives for the rewind.
+        /// Reason for the rewind, as the log records it.
         reason: RewindReason,
-        /// The caller, which gets the new run.
+        /// Reply handle of the caller, which gets the id of the new run.
         reply: ReplyTo<ResponseId>,
     },
-    /// Replaces an earlier message of a person; everything after it is superseded.
+    /// Replaces an earlier message of a person. Everything in the log after that message is
+    /// superseded.
     Edit {
-        /// The message to replace.
+        /// Id of the message to replace.
         earlier: MessageId,
-        /// The message in its place.
+        /// New message, which is sent in place of the earlier one.
         message: NewMessage,
-        /// The caller.
+        /// Reply handle of the sender, which gets the id and the state of the new message.
         reply: ReplyTo<Receipt>,
     },
-    /// Changes a queued message.
+    /// Changes the text or the position of a queued message, or removes it from the queue.
     ChangeQueued {
-        /// The message.
+        /// Id of the queued message.
         message_id: MessageId,
-        /// The change.
+        /// Change of the queued message.
         change: QueuedChange,
-        /// The caller.
+        /// Reply handle of the caller that changes the queued message.
         reply: ReplyTo<()>,
     },
-    /// Steers a queued message into the open run.
+    /// Steers a queued message: hands it to the agent during the open run.
     SteerQueued {
-        /// The message.
+        /// Id of the queued message to steer.
         message_id: MessageId,
-        /// The caller.
+        /// Reply handle of the caller, which gets the state of the steered message.
         reply: ReplyTo<Receipt>,
     },
-    /// Releases the held queue.
+    /// Releases the held queue, so that its messages start runs again.
     ReleaseQueue {
-        /// The caller.
+        /// Reply handle of the caller that releases the queue.
         reply: ReplyTo<()>,
     },
-    /// Drops all queued messages.
+    /// Drops all queued messages, except those that are being steered.
     ClearQueue {
-        /// The caller.
+        /// Reply handle of the caller that clears the queue.
         reply: ReplyTo<()>,
     },
-    /// Logs a message to another agent, or its refusal.
+    /// Logs a message that the session's agent sends to another agent, or the refusal of that
+    /// message.
     OpenExchange {
-        /// The exchange.
+        /// Content of the message and of its exchange.
         opening: ExchangeOpening,
-        /// The caller, which gets the sender to name in the message.
+        /// Reply handle of the caller, which gets the sender to name in the message, or the
+        /// refusal.
         reply: ReplyTo<Opened>,
     },
-    /// Logs progress or the end of an exchange.
+    /// Logs progress or the end of an exchange that the session's agent has started.
     UpdateExchange {
-        /// The exchange.
+        /// Id of the exchange.
         exchange_id: ExchangeId,
-        /// The progress or the end.
+        /// Progress or end of the exchange.
         news: ExchangeNews,
-        /// The caller.
+        /// Reply handle of the caller that reports on the exchange.
         reply: ReplyTo<()>,
     },
-    /// Withdraws a message of another agent. Replies when nothing works on it any more.
+    /// Withdraws a message that another agent sent to this session: removes it from the queue, or
+    /// stops the run that answers it. Replies when that run has ended.
     Abandon {
-        /// The exchange.
+        /// Id of the exchange whose message is withdrawn.
         exchange_id: ExchangeId,
-        /// Who withdraws it.
+        /// Name of the agent or the limit that withdraws the message, for the log.
         by: String,
-        /// The caller.
+        /// Reply handle of the caller that withdraws the message.
         reply: ReplyTo<()>,
     },
-    /// Decides about a call that waits for approval.
+    /// Decides about a tool call that waits for an approval.
     Approve {
-        /// The decision.
+        /// Decision about the tool call.
         approval: Approval,
-        /// The caller.
+        /// Reply handle of the caller that decides.
         reply: ReplyTo<()>,
     },
-    /// Revokes the grant that a decision gave.
+    /// Undoes the approval of a tool call: revokes the grant that the decision stored.
     UndoApproval {
-        /// The call that was decided about.
+        /// Id of the tool call whose approval is undone.
         call_id: CallId,
-        /// Who revokes it.
+        /// Name of the person who undoes the approval, for the log.
         by: String,
-        /// The caller.
+        /// Reply handle of the caller, which learns whether the tool call was stopped.
         reply: ReplyTo<Undone>,
     },
-    /// Revokes a grant of the session.
+    /// Revokes a grant that holds for the session.
     RevokeGrant {
-        /// The grant's name in the API.
+        /// Id of the grant in the API.
         id: String,
-        /// The scope of the grant; see [`transcript::GrantScope`].
+        /// Tool calls that the grant covers, as text; see [`transcript::GrantScope`].
         covers: String,
-        /// Who revokes it.
+        /// Name of the person who revokes the grant, for the log.
         by: String,
-        /// The caller.
+        /// Reply handle of the caller that revokes the grant.
         reply: ReplyTo<()>,
     },
-    /// Gives the result of a call that the client has run.
+    /// Gives the result of a tool call that the client has run.
     GiveResult {
-        /// The call.
+        /// Id of the tool call.
         call_id: CallId,
-        /// Its outcome.
+        /// Result or error of the tool call.
         outcome: ToolOutcome,
-        /// The caller.
+        /// Reply handle of the client that ran the tool.
         reply: ReplyTo<()>,
     },
     /// Runs one of Callboard's own tools for the session's program.
     CallTool {
-        /// The call.
+        /// Tool call that the program requests.
         call: RelayedCall,
-        /// The caller, which gets the outcome.
+        /// Reply handle of the program's request, which gets the outcome of the tool call.
         reply: ReplyTo<ToolOutcome>,
     },
-    /// Deletes the session, whatever it is doing.
+    /// Deletes the session. An open run is dropped.
     Delete {
-        /// The caller.
+        /// Reply handle of the caller that deletes the session.
         reply: ReplyTo<()>,
     },
-    /// Ends the session's work in good order, because the server stops.
+    /// Ends the session's work because the server stops. A run that only waits for a person stays
+    /// open in the log.
     Stop {
-        /// The caller.
+        /// Reply handle of the server, which gets the reply when the end is in the log.
         reply: ReplyTo<()>,
     },
 }
 
 impl Command {
-    /// Returns the caller.
+    /// Returns the id of the caller that waits for the reply to this command.
     pub fn caller(&self) -> ReplyId {
         match self {
             Self::Update { reply, .. }
@@ -208,47 +217,48 @@ impl Command {
     }
 }
 
-/// New settings of a session; absent fields keep their values.
+/// New settings of a session. Fields that are `None` keep their values.
 #[derive(Debug, Clone, Default)]
 pub struct SessionPatch {
-    /// Title that a person gave.
+    /// Title of the session, as a person gave it.
     pub title: Option<String>,
     /// Whether the session is archived.
     pub archived: Option<bool>,
-    /// Workspace that a person chose.
+    /// Workspace of the session, as a person chose it.
     pub workspace: Option<String>,
 }
 
-/// Imported turns for the end of a log.
+/// Imported turns to append to the log of a session.
 #[derive(Debug, Clone)]
 pub struct Addition {
-    /// Head of the log when the import read it.
+    /// Sequence number of the log's last record when the import read the log.
     pub head: Seq,
-    /// The turns, with their own times.
+    /// Records of the imported turns, with the times of the original conversation.
     pub records: Arc<[Record]>,
 }
 
-/// A message on its way into a session.
+/// A message that is sent to a session and not accepted yet.
 #[derive(Debug, Clone)]
 pub struct NewMessage {
-    /// The text.
+    /// Text of the message.
     pub text: String,
-    /// The client's idempotency key.
+    /// Idempotency key that the client chose for the message.
     pub client_id: Option<ClientId>,
     /// Files that belong to the message.
     pub attachments: Vec<Attachment>,
-    /// How it reaches the agent while a run is open.
+    /// Whether the message is queued or steered while a run is open.
     pub mode: SendMode,
-    /// The agent that sends it; absent for a person.
+    /// Agent that sends the message. `None` if a person sends it.
     pub from: Option<Sender>,
-    /// Tools that the sender runs itself.
+    /// Tools that the sender of the message runs itself.
     pub client_tools: Vec<ClientTool>,
-    /// Form in which the client sent it, if the other fields lose information.
+    /// Original form of the message as the client sent it. `None` if the other fields lose no
+    /// information.
     pub sent: Option<SentForm>,
 }
 
 impl NewMessage {
-    /// Returns a plain message of a person, to be queued while a run is open.
+    /// Returns a message of a person that has only a text and is queued while a run is open.
     pub fn of_person(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -267,7 +277,7 @@ impl NewMessage {
 pub struct Receipt {
     /// Id of the message.
     pub message_id: MessageId,
-    /// Where it went.
+    /// State of the message: started, queued, being steered or handed over.
     pub state: MessageState,
 }
 
@@ -276,115 +286,119 @@ pub struct Receipt {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MessageState {
-    /// Its run has begun.
+    /// The run that answers the message has begun.
     Started,
-    /// It waits for its turn: also if it was to be steered, and the agent could not take it.
+    /// The message waits in the queue, also if it was to be steered and the agent could not take
+    /// it.
     Queued,
-    /// It goes to the agent at its next step; the records say when, or that it could not.
+    /// The message goes to the agent during the open run. Later records say when the agent has it,
+    /// or that the agent could not take it.
     Steering,
-    /// The agent has it.
+    /// The agent has the message, in the open run.
     HandedOver,
 }
 
 /// Change of a queued message.
 #[derive(Debug, Clone)]
 pub enum QueuedChange {
-    /// Replaces its text.
+    /// Replaces the text of the queued message.
     Text(String),
-    /// Moves it to this position, from 0.
+    /// Moves the queued message to this position in the queue, counted from 0.
     Position(u32),
-    /// Removes it.
+    /// Removes the message from the queue.
     Dropped,
 }
 
-/// A person's decision about a call.
+/// A person's decision about a tool call that needs an approval: accept or reject it.
 #[derive(Debug, Clone)]
 pub struct Approval {
-    /// The call.
+    /// Id of the tool call.
     pub call_id: CallId,
-    /// The decision.
+    /// Decision: accepted or rejected.
     pub answer: Answered,
-    /// The person's message to the agent.
+    /// Message of the person to the agent about the decision, such as the reason for a rejection.
     pub feedback: Option<String>,
-    /// Who decides.
+    /// Name of the person who decides, for the log.
     pub by: String,
 }
 
-/// The two decisions.
+/// Decision about a tool call that needs an approval.
 #[derive(Debug, Clone)]
 pub enum Answered {
-    /// The call may run.
+    /// The tool call may run.
     Accepted {
-        /// How long the decision holds.
+        /// How long the decision holds: once, for the session, or always.
         scope: Scope,
-        /// Edited arguments, as JSON text.
+        /// Arguments as the person has edited them, as JSON text. `None` if they are unchanged.
         arguments: Option<String>,
     },
-    /// The call must not run.
+    /// The tool call must not run.
     Rejected,
 }
 
-/// Outcome of an undone approval for its call.
+/// Effect of an undone approval on its tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Undone {
-    /// The call had not started, and ends as denied. Else it goes on; later ones are asked about.
+    /// Whether the tool call was stopped before it started, so that it ends as denied. If false, it
+    /// continues, and only later tool calls need an approval again.
     pub stopped: bool,
 }
 
-/// Call of one of Callboard's own tools by the session's program, as it came over HTTP.
+/// Tool call of one of Callboard's own tools that the session's program requests over HTTP.
 #[derive(Debug, Clone)]
 pub struct RelayedCall {
-    /// Name of the tool.
+    /// Name of the tool to run.
     pub tool_name: String,
-    /// Arguments of the call.
+    /// Arguments of the tool call.
     pub arguments: Value,
-    /// The model's id for the call, if the program sends it along.
+    /// Id that the model gave the tool call. `None` if the program does not send it.
     pub provider_call_id: Option<String>,
 }
 
-/// A message to another agent, as the sender's log records it.
+/// A message to another agent, for the log of the sender's session.
 #[derive(Debug, Clone)]
 pub struct ExchangeOpening {
     /// Id of the exchange.
     pub exchange_id: ExchangeId,
-    /// Run of the sender.
+    /// Id of the sender's run.
     pub run: ResponseId,
-    /// Call of the sender.
+    /// Id of the sender's tool call that sends the message.
     pub call_id: CallId,
-    /// Agent that is asked.
+    /// Name of the agent that receives the message.
     pub agent: String,
-    /// Session that is asked; absent where none could be found.
+    /// Session that receives the message. `None` if none could be found.
     pub asked: Option<SessionId>,
-    /// Text of the message.
+    /// Text of the message to the other agent.
     pub text: String,
-    /// Whether the sender waits for the reply.
+    /// Whether the sender waits for the reply (synchronous) or gets it later as a message.
     pub mode: ExchangeMode,
-    /// Why the message is refused, if it is.
+    /// Reason why the message is refused. `None` if it may be sent.
     pub refused: Option<ErrorInfo>,
 }
 
-/// The sender to name in the message of an exchange, or why it was refused.
+/// Result of opening an exchange: the sender to name in the message, or the reason for the refusal.
 pub type Opened = Result<Sender, ErrorInfo>;
 
-/// Final text of the agent that was asked, or why there is none.
+/// Result of an exchange: the final text of the agent that was asked, or why there is none.
 pub type Outcome = Result<String, ErrorInfo>;
 
-/// News of an exchange for the sender's session.
+/// Change of an exchange, reported to the session that sent the message.
 #[derive(Debug, Clone)]
 pub enum ExchangeNews {
-    /// The exchange changed its state.
+    /// The exchange has changed its state.
     Progress(ExchangeState),
-    /// The exchange has ended.
+    /// The exchange has ended with this result.
     Ended(Outcome),
 }
 
-/// Returns the id of the run that answers an exchange, which both sides know before it begins.
+/// Returns the id of the run that answers an exchange. It is derived from the exchange's id, so
+/// both sessions know it before the run begins.
 pub fn answering(exchange: &ExchangeId) -> ResponseId {
     ResponseId::new(exchange.as_str())
 }
 
-/// Reason for which a command was not carried out.
+/// Reason why a session refuses a command.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refused {
     /// The session does not exist.
@@ -393,65 +407,67 @@ pub enum Refused {
     /// The session is about to be deleted.
     #[error("the session was deleted; take that back first to go on with it")]
     PendingDeletion,
-    /// The id is taken.
+    /// A session with this id exists already.
     #[error("a session of that id exists already")]
     Exists,
-    /// A run is open.
+    /// A run is open. For an import: a run is open, or the log has changed since it was read.
     #[error("the agent is working; stop it or wait until it has finished")]
     Busy,
-    /// There is no answer to continue or to retry.
+    /// The conversation does not end with an answer to continue, or has no such answer to retry.
+    /// Contains the verb for the error message.
     #[error("there is nothing to {0}: the agent has not answered yet")]
     Nothing(&'static str),
-    /// The agent is unknown.
+    /// No configured agent has this name.
     #[error("{}", no_agent(name, known))]
     NoAgent {
-        /// Name that was asked for.
+        /// Requested name of the agent.
         name: String,
-        /// Agents that can answer, separated by commas.
+        /// Names of the agents that can answer, separated by commas.
         known: String,
     },
-    /// The message is not there, or cannot be changed any more.
+    /// The message with this id does not exist, or cannot be changed any more.
     #[error("the session has no message {0:?} that could be changed")]
     NoMessage(String),
-    /// The call never waited for a decision.
+    /// The session has no tool call with this id that waits or waited for a decision.
     #[error("the session has no call {0:?} that waits or waited for a decision")]
     NoCall(String),
-    /// The call does not wait for a client's result.
+    /// The tool call with this id does not wait for a client's result.
     #[error("the session has no call {0:?} that waits for a client's result")]
     NotAwaited(String),
-    /// Somebody else decided first.
+    /// The tool call has been decided about already.
     #[error("the call was decided already, by {}", if by == "user" { "you" } else { by })]
     Decided {
-        /// Who decided.
+        /// Name of the person or system that decided first.
         by: String,
-        /// When.
+        /// Time of the earlier decision.
         at: Millis,
     },
-    /// The edited arguments do not fit the tool.
+    /// The tool call cannot run with the arguments that the decision approves. Contains the reason.
     #[error("those arguments cannot be used: {0}")]
     BadArguments(String),
-    /// The decision cannot hold for more than one call.
+    /// The decision cannot hold for the session or always, because this tool call can only be
+    /// allowed once.
     #[error("this call cannot be allowed for more than once")]
     OnlyOnce,
-    /// A person is asked for a decision.
+    /// The run waits for a person's decision, and the command asked not to stop it then.
     #[error("the run waits for a decision; decide, or cancel without unlessAsking")]
     Asking,
-    /// The decision gave no grant, or it was revoked.
+    /// The decision stored no grant, or its grant was revoked already.
     #[error("nothing can be undone: the decision was for one call only, or was taken back already")]
     NothingToUndo,
-    /// The session has no such grant.
+    /// The session has no grant with this id.
     #[error("the session has no grant {0:?}; GET /api/sessions/ID/grants lists those it has")]
     NoGrant(String),
-    /// The queue is full.
+    /// The queue has reached this maximum number of messages.
     #[error("{0} messages are waiting already; wait until some have been answered")]
     QueueFull(usize),
-    /// No run is open that could take the message.
+    /// No run is open into which the message could be steered.
     #[error("nothing runs that the message could be handed to; send it instead")]
     NothingRuns,
-    /// The log cannot be read or written.
+    /// The log cannot be read or written. Contains the reason.
     #[error("the log cannot be written: {0}")]
     Storage(String),
-    /// The server is stopping.
+    /// The server is stopping, or the session's work has ended.
     #[error("the server is stopping")]
     Stopping,
 }

@@ -10,15 +10,16 @@ use crate::{
     Session, SessionPatch,
 };
 
-/// Who stops a run.
+/// The person or agent that stops a run.
 pub(crate) enum StoppedBy {
     Person(String),
-    /// The agent that asked for the run, which says nothing about what others have asked.
+    /// Name of the agent whose message the run answers. Its stop does not hold the queue, which
+    /// contains messages of others.
     Sender(String),
 }
 
 impl Session {
-    /// Handles a command after those that came before it.
+    /// Handles a command now, or after the commands that wait for a reply of the driver.
     pub(crate) fn take_command(&mut self, command: Command) {
         if self.command_lane.is_waiting() {
             self.command_lane.held.push_back(command);
@@ -115,7 +116,7 @@ impl Session {
         self.stop_run(StoppedBy::Person(by), reply.id(), answer);
     }
 
-    /// Asks the agent to stop the open run. The caller gets its answer when the run has ended.
+    /// Asks the agent to stop the open run. `caller` gets `answer` when the run has ended.
     pub(crate) fn stop_run(&mut self, by: StoppedBy, caller: ReplyId, answer: Answer) {
         let is_first = self.phase.run().is_some_and(|it| !it.is_stopped());
         let is_unheard = self.phase.is_starting();
@@ -169,7 +170,8 @@ impl Session {
         }
     }
 
-    /// Replaces an earlier message. Only a person's message that is not superseded can be replaced.
+    /// Replaces an earlier message by a new one. `earlier` is `None` if no person's message with
+    /// the id `named` is left that is not superseded; then the command is refused.
     pub(crate) fn replace_message(
         &mut self,
         named: &str,

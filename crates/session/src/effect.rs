@@ -10,192 +10,201 @@ use transcript::{
 
 use crate::{Answer, Refused, ReplyId};
 
-/// Number of a request for information, repeated in its reply.
+/// Id of a query to the driver, repeated in the driver's reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QueryId(pub u64);
 
-/// An order to the driver. See the crate's documentation for when it is carried out.
+/// An instruction of a session to its driver. The crate's documentation says when it is carried
+/// out.
 #[derive(Debug)]
 pub enum Effect {
-    /// Judge a call by the policy and the stored grants; answered by [`crate::Input::Judged`].
+    /// Judges a tool call by the policy and the stored grants; answered by
+    /// [`crate::Input::Judged`].
     Judge {
-        /// Number of the request.
+        /// Id of the query, to be repeated in the reply.
         query: QueryId,
-        /// The call.
+        /// Tool call to judge.
         call: ProposedCall,
     },
-    /// Look something up in the store; answered by [`crate::Input::Found`].
+    /// Looks something up in the store; answered by [`crate::Input::Found`].
     Find {
-        /// Number of the request.
+        /// Id of the query, to be repeated in the reply.
         query: QueryId,
-        /// Object of the look-up.
+        /// Subject of the look-up.
         lookup: Lookup,
     },
-    /// Take what the program wrote to its stderr in this run; answered by [`crate::Input::Stderr`].
+    /// Takes the text that the program wrote to its stderr during this run; answered by
+    /// [`crate::Input::Stderr`].
     TakeStderr {
-        /// Number of the request.
+        /// Id of the query, to be repeated in the reply.
         query: QueryId,
     },
-    /// End the agent: its program with everything it started, and its HTTP request. Later appends wait
-    /// until nothing is left of it; what it still writes comes as [`crate::Input::LateLines`].
+    /// Ends the agent's program with all its descendants. Later appends wait for their end, and the
+    /// output until then is delivered as [`crate::Input::LateLines`].
     StopAgent,
-    /// Do something with the agent's program.
+    /// Gives an order to the agent's program.
     Program(ProgramOrder),
-    /// Warn the operator, in the server's own log.
+    /// Writes a warning to the server's own log, for the operator.
     Warn(&'static str),
-    /// Tell the operator, in the server's own log.
+    /// Writes an informational message to the server's own log, for the operator.
     Inform(&'static str),
-    /// Remember that the installed program cannot be driven in this way.
+    /// Records that the installed program is too old for the protocol that its backend uses.
     MarkOutdated {
-        /// Name of the agent.
+        /// Name of the agent whose program is too old.
         agent: String,
     },
-    /// Stop all that works for the run: its tools and its HTTP request. Later effects wait until the tools
-    /// have ended.
+    /// Stops all work for the run: its tools and its HTTP request. Later replies and launches wait
+    /// until the tools have ended.
     StopRun,
-    /// Stop one tool.
+    /// Stops the tool that runs for this tool call.
     StopTool(CallId),
-    /// End processes that these calls left behind when an earlier server died.
+    /// Ends processes that these tool calls of an earlier server left running.
     EndProcesses(Vec<CallId>),
 
-    /// Append records to the log, then publish them.
+    /// Appends records to the log, then publishes them to subscribers.
     Append {
-        /// The records, numbered without a gap.
+        /// Records to append, with consecutive sequence numbers.
         records: Vec<Record>,
-        /// The summary, if the records changed it.
+        /// New summary of the log. `None` if the records did not change it.
         summary: Option<Box<Summary>>,
     },
-    /// Store lines that the program wrote. If that fails, the session goes on.
+    /// Stores raw lines that the program wrote. If that fails, the session continues.
     StoreRaw {
-        /// The lines.
+        /// Raw lines to store.
         lines: Vec<RawLine>,
-        /// How often the program said something of a kind that could not be read.
+        /// Number of unrecognized messages of the program, by their kind.
         unrecognized: BTreeMap<String, u64>,
     },
-    /// Start the agent; answered by [`crate::Input::Launched`].
+    /// Launches the agent; answered by [`crate::Input::Launched`].
     Launch {
-        /// Run that needs the agent.
+        /// Id of the run that needs the agent.
         run: ResponseId,
-        /// Name of the agent.
+        /// Name of the agent to launch.
         agent: String,
         /// Folder that a program works in.
         workspace: PathBuf,
     },
-    /// Read the conversation for the agent, and which tools it may call; answered by
+    /// Reads the conversation for the agent, and which tools it may call; answered by
     /// [`crate::Input::History`].
     ReadHistory {
-        /// Run that needs it.
+        /// Id of the run that needs the conversation.
         run: ResponseId,
         /// Whether the agent's program remembers the conversation itself.
         remembers: bool,
         /// Whether to wait for MCP servers that are starting.
         waits_for_tools: bool,
     },
-    /// Send an HTTP request; answered by [`crate::Input::Response`]. It replaces the one before it.
+    /// Sends the HTTP request of a model agent, in place of an earlier one; answered by
+    /// [`crate::AgentInput::Response`].
     Request(Request),
-    /// Run a tool as it was judged with these arguments; answered by [`crate::Input::Tool`].
+    /// Runs a tool call that was judged with exactly these arguments; answered by
+    /// [`crate::AgentInput::Tool`].
     RunTool {
-        /// Run of the call.
+        /// Id of the run to which the tool call belongs.
         run: ResponseId,
-        /// The call.
+        /// Id of the tool call.
         call_id: CallId,
-        /// Arguments as JSON text.
+        /// Arguments of the tool call, as JSON text.
         arguments: String,
     },
-    /// Reply to a caller.
+    /// Replies to the caller of a command.
     Reply {
-        /// The caller.
+        /// Id of the caller that gets the reply.
         to: ReplyId,
-        /// The reply.
+        /// The reply, or the reason why the command is refused.
         answer: Result<Answer, Refused>,
     },
-    /// Store a grant that holds for good.
+    /// Stores a grant that holds for always.
     StoreGrant {
-        /// Id of the grant.
+        /// Id of the grant to store.
         id: String,
-        /// Its scope; see [`transcript::GrantScope`].
+        /// Scope of the grant to store; see [`transcript::GrantScope`].
         covers: String,
     },
-    /// Remove a grant that held for good, then reply.
+    /// Removes a grant that holds for always, then replies to a caller.
     RemoveGrant {
-        /// Its scope.
+        /// Scope of the grant to remove; see [`transcript::GrantScope`].
         covers: String,
-        /// The caller.
+        /// Id of the caller that gets the reply.
         to: ReplyId,
-        /// The reply if the grant could be removed.
+        /// Reply for the case that the grant could be removed.
         answer: Answer,
     },
-    /// Continue the exchanges that the log leaves open.
+    /// Continues the exchanges that the log leaves open.
     ResumeExchanges(BTreeMap<ExchangeId, OpenExchange>),
-    /// Delete the session and reply. It takes no input any more.
+    /// Deletes the session from the store and replies. The session takes no input after that.
     Delete {
-        /// The caller.
+        /// Id of the caller that gets the reply.
         to: ReplyId,
     },
 }
 
-/// An order about the agent's program. There is nothing to do if it is gone.
+/// An order about the process of a program agent. It is ignored if the program has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProgramOrder {
-    /// Write a line to its stdin.
+    /// Writes a line to the program's stdin.
     Write(String),
-    /// Close its stdin.
+    /// Closes the program's stdin.
     CloseInput,
-    /// Ask it to end. What it writes until then is still delivered.
+    /// Asks the program to end. Its output until then is still delivered.
     Quit,
-    /// End the commands that it has started in this run. Later appends wait for that.
+    /// Ends the commands that the program has started in this run. Later appends wait for their
+    /// end.
     EndCommands,
-    /// Note that a run begins: commands that run now and stderr written so far belong to earlier runs.
+    /// Marks the beginning of a run: commands that run now and the stderr so far belong to earlier
+    /// runs.
     BeginRun,
-    /// Note that it has opened its conversation.
+    /// Marks that the program has opened its own conversation, so that its start is complete.
     NoteConversation,
 }
 
-/// A call to be judged.
+/// A tool call that is to be judged and perhaps run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProposedCall {
-    /// The call.
+    /// Id of the tool call.
     pub call_id: CallId,
-    /// Name of the tool.
+    /// Name of the tool to call.
     pub tool_name: String,
-    /// Arguments as JSON text.
+    /// Arguments of the tool call, as JSON text.
     pub arguments: String,
-    /// Who runs the tool.
+    /// The party that runs the tool.
     pub asker: Asker,
-    /// Workspace of the run.
+    /// Workspace of the run to which the tool call belongs.
     pub workspace: PathBuf,
 }
 
-/// The party that runs a tool and asks whether it may.
+/// The party that runs a tool and asks whether it may: Callboard or the agent's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asker {
-    /// Callboard itself.
+    /// Callboard runs the tool itself.
     Callboard,
-    /// The agent's program.
+    /// The agent's program runs the tool.
     Program {
-        /// The program would have let a harmless call pass by itself.
+        /// Whether the program has judged the tool call itself and would have allowed a harmless
+        /// one without asking.
         is_judged: bool,
-        /// The program takes edited arguments.
+        /// Whether the program accepts edited arguments.
         can_edit: bool,
-        /// The program has a form for a person to fill in.
+        /// Whether the program shows a form for a person to fill in.
         has_form: bool,
     },
 }
 
-/// A look-up in the store.
+/// A look-up in the store, on behalf of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookup {
-    /// The message with this idempotency key; answered by [`crate::Found::Message`].
+    /// Message with this idempotency key; answered by [`crate::Found::Message`].
     MessageOfClient(ClientId),
-    /// A message of a person, unless it is superseded; answered by [`crate::Found::Message`].
+    /// Message of a person with this id, unless it is superseded; answered by
+    /// [`crate::Found::Message`].
     MessageOfPerson(MessageId),
-    /// The answer that the conversation ends with; answered by [`crate::Found::Answer`].
+    /// Answer at the end of the conversation; answered by [`crate::Found::Answer`].
     LastAnswer,
-    /// The answer with this id, or the one to the message with this id, unless it is superseded; answered
-    /// by [`crate::Found::Answer`].
+    /// Answer with this id, or the answer to the message with this id, unless it is superseded;
+    /// answered by [`crate::Found::Answer`].
     AnswerAt(String),
-    /// A call of an earlier run; answered by [`crate::Found::Call`].
+    /// Tool call of an earlier run; answered by [`crate::Found::Call`].
     Call(CallId),
-    /// Whether a grant holds for good; answered by [`crate::Found::Granted`].
+    /// Whether a grant with this scope holds for always; answered by [`crate::Found::Granted`].
     Grant(String),
 }

@@ -8,109 +8,111 @@ use transcript::{Call, CallId, ErrorInfo, MessageId, ResponseId, WriteTarget};
 
 use crate::{Command, Line, QueryId, ReplyId, ReplyTo};
 
-/// An event from outside.
+/// An event to which a session reacts, given to it by the driver.
 #[derive(Debug)]
 pub enum Input {
-    /// Somebody wants something.
+    /// A client, another session or the server sends a command.
     Command(Command),
-    /// A caller no longer waits for its reply.
+    /// A caller has disconnected and no longer waits for its reply.
     CallerGone(ReplyId),
-    /// The agent, or a tool of it, did something.
+    /// The agent, or a tool that runs for it, has produced output or ended.
     Agent(AgentInput),
-    /// The program wrote these lines after it was told to end.
+    /// Lines that the program wrote after it was asked to end.
     LateLines(Vec<Line>),
     /// Reply to [`crate::Effect::Launch`].
     Launched {
-        /// Run that needs the agent.
+        /// Id of the run that needs the agent.
         run: ResponseId,
-        /// Why the program could not resume its conversation, as a notice for the log.
+        /// Notice for the log: why the program could not resume its own conversation. `None` if it
+        /// could.
         notice: Option<String>,
-        /// The agent, or why it cannot work.
+        /// The launched agent, or why it cannot work.
         result: Result<Launched, ErrorInfo>,
     },
     /// Reply to [`crate::Effect::ReadHistory`].
     History {
-        /// Run that needs it.
+        /// Id of the run that needs the conversation.
         run: ResponseId,
-        /// The conversation, or why it cannot be read.
+        /// The conversation and the offered tools, or why the conversation cannot be read.
         result: Result<History, String>,
     },
     /// Reply to [`crate::Effect::Judge`].
     Judged {
-        /// Number of the request.
+        /// Id of the query, from the effect.
         query: QueryId,
-        /// The judgement.
+        /// Judgement of the tool call.
         judged: Judged,
     },
     /// Reply to [`crate::Effect::Find`].
     Found {
-        /// Number of the request.
+        /// Id of the query, from the effect.
         query: QueryId,
-        /// The result, or why the store cannot be read.
+        /// Result of the look-up, or why the store cannot be read.
         found: Result<Found, String>,
     },
     /// Reply to [`crate::Effect::TakeStderr`].
     Stderr {
-        /// Number of the request.
+        /// Id of the query, from the effect.
         query: QueryId,
-        /// The text.
+        /// Text that the program wrote to its stderr during this run.
         text: String,
     },
-    /// The deadline has passed; see [`crate::Session::deadline`].
+    /// The session's deadline has passed; see [`crate::Session::deadline`].
     Tick,
-    /// Nothing else is ready: what happened is to be committed.
+    /// No other input is ready: the session now commits its pending records.
     Settle,
 }
 
-/// Something that the agent or a tool of it did.
+/// An event of the agent, or of a tool that runs for it.
 #[derive(Debug)]
 pub enum AgentInput {
-    /// The program wrote a line to its stdout.
+    /// A line that the program wrote to its stdout.
     Line(Line),
-    /// The program's process is gone.
+    /// The program's process has ended.
     Exited {
-        /// Its exit code; none if a signal ended it.
+        /// Exit code of the process. `None` if a signal ended it.
         code: Option<i32>,
-        /// Text that it wrote to its stderr in this run.
+        /// Text that the program wrote to its stderr during this run.
         stderr: String,
     },
     /// A part of the response to the agent's HTTP request.
     Response(ResponsePart),
-    /// A tool reports.
+    /// An event of a running tool.
     Tool {
-        /// Run of the call.
+        /// Id of the run to which the tool call belongs.
         run: ResponseId,
-        /// The call.
+        /// Id of the tool call.
         call_id: CallId,
-        /// The report.
+        /// Event of the tool: output, retry, record or outcome.
         event: ToolEvent,
     },
 }
 
-/// A report of a running tool. The tool gets its reply once its event is in the log.
+/// An event of a running tool. For an event to log, the tool gets a reply once the event is in the
+/// log.
 pub type ToolEvent = backends::ToolEvent<ReplyTo<()>>;
 
-/// An agent that is ready to work.
+/// A launched agent that is ready to work.
 #[derive(Debug)]
 pub enum Launched {
-    /// A model agent, for one run.
+    /// Backend of a model agent, for one run.
     Model(Box<dyn ModelBackend>),
-    /// A program agent, for any number of runs.
+    /// A program agent with its process, for any number of runs.
     Program(LaunchedProgram),
 }
 
-/// A program that was started.
+/// A program agent whose process has been started.
 #[derive(Debug)]
 pub struct LaunchedProgram {
-    /// Its state machine.
+    /// Backend: the state machine that interprets the program's output.
     pub backend: Box<dyn ProgramBackend>,
-    /// How long it may be idle before it is ended, in milliseconds.
+    /// Maximum time that the program may be idle before it is ended, in milliseconds.
     pub idle_limit_ms: u64,
-    /// Whether it resumes a conversation of its own.
+    /// Whether the program resumes an earlier conversation of its own.
     pub is_resumed: bool,
 }
 
-/// The conversation as an agent gets it.
+/// The conversation as an agent gets it, with the tools that it may call.
 #[derive(Debug)]
 pub struct History {
     /// Chat messages in the form of the OpenAI API, oldest first.
@@ -122,54 +124,57 @@ pub struct History {
 /// Callboard's tools that an agent may call in its next step.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct OfferedTools {
-    /// Their names.
+    /// Names of the offered tools.
     pub names: HashSet<String>,
-    /// Their descriptions in the form of the OpenAI API; none for an agent that needs none.
+    /// Descriptions of the offered tools in the form of the OpenAI API. `None` for an agent that
+    /// gets no descriptions, such as a program.
     pub functions: Option<Vec<Value>>,
 }
 
-/// Judgement of a call.
+/// Judgement of a tool call by the policy, together with the stored grants.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
-    /// The policy's ruling.
+    /// Ruling of the policy.
     pub ruling: Ruling,
-    /// Scope that a grant must have to allow the call; see [`transcript::GrantScope`]. None if no grant can.
+    /// Grant scope that would allow the tool call without an approval; see
+    /// [`transcript::GrantScope`]. `None` if no grant can.
     pub matching: Option<String>,
-    /// Whether a stored grant for good has that scope.
+    /// Whether an always-valid grant with the scope `matching` is stored.
     pub is_granted_always: bool,
-    /// Scope that a decision for more than this call would have. None if it can be given only once.
+    /// Grant scope that a decision for the session or for always would get. `None` if the tool call
+    /// can only be allowed once.
     pub covers: Option<String>,
-    /// File that the call would overwrite.
+    /// File that the tool call would overwrite.
     pub target: Option<WriteTarget>,
 }
 
-/// Verdict of the policy on a call.
+/// Ruling of the policy on a tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ruling {
-    /// The call cannot run even if it is approved.
+    /// The tool call cannot run even if a person approves it.
     Impossible {
-        /// The error for the agent.
+        /// Error that the agent gets as the outcome of the tool call.
         error: ErrorInfo,
-        /// The reason for a person.
+        /// Reason to show to a person.
         why: String,
     },
-    /// It may run.
+    /// The tool call may run without an approval.
     Allow,
-    /// A person has to decide.
+    /// A person has to decide about the tool call.
     Ask,
-    /// It must not run.
+    /// The tool call must not run.
     Deny,
 }
 
-/// Result of a look-up.
+/// Result of a look-up in the store.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found {
-    /// A message.
+    /// Id of the message that was looked up. `None` if there is none.
     Message(Option<MessageId>),
-    /// Id of an answer.
+    /// Id of the answer that was looked up. `None` if there is none.
     Answer(Option<String>),
-    /// A call.
+    /// The tool call that was looked up. `None` if there is none.
     Call(Option<Box<Call>>),
-    /// Whether there is such a grant.
+    /// Whether a grant with the scope that was looked up is stored for always.
     Granted(bool),
 }

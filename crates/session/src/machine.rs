@@ -22,16 +22,16 @@ use crate::{
     QueryId, Refused, ReplyId, ReplyTo, Settings,
 };
 
-/// One session at work.
+/// State machine of one session: its open run, queue, approvals and agent.
 #[derive(Debug)]
 pub struct Session {
     pub(crate) settings: Arc<Settings>,
-    /// Time of the current input.
+    /// Time of the current input, as the driver gave it.
     pub(crate) now: Millis,
     pub(crate) ids: Ids,
     pub(crate) journal: Journal,
     pub(crate) phase: Phase,
-    /// The agent, while it works, and between runs if it is a program.
+    /// The agent of the session. Between runs it is kept only if it is a program.
     pub(crate) agent: Option<Agent>,
     pub(crate) agent_lane: AgentLane,
     pub(crate) command_lane: CommandLane,
@@ -40,48 +40,48 @@ pub struct Session {
     pub(crate) raw: RawLines,
     pub(crate) unread: Unread,
     last_query: QueryId,
-    /// To be carried out before the next input.
+    /// Effects that the driver carries out before the next input.
     immediate: Vec<Effect>,
-    /// To be carried out after the next append.
+    /// Effects that the driver carries out after the next append.
     after_append: Vec<Effect>,
 }
 
-/// State of a session when it is opened.
+/// State from which a session is opened: the log's summary, queue and open run, and the settings.
 #[derive(Debug)]
 pub struct Opening {
     /// Id of the session.
     pub id: SessionId,
-    /// Number of the log's last record.
+    /// Sequence number of the log's last record.
     pub head: Seq,
-    /// The log's summary.
+    /// Summary of the session's log.
     pub summary: Summary,
-    /// The queue.
+    /// Queued messages of the session.
     pub queue: Queue,
-    /// The run that the log leaves open.
+    /// Run that is open at the end of the log. `None` if the last run has ended.
     pub open_run: Option<OpenRun>,
-    /// Why nobody works on the open run any more.
+    /// Reason why the agent of the open run is gone, as the log will give it.
     pub ending: Ending,
-    /// The server's configuration.
+    /// The part of the server's configuration that the session uses.
     pub settings: Arc<Settings>,
-    /// Random bits from which ids are made.
+    /// Random bits from which the session makes ids.
     pub seed: u128,
-    /// Current time.
+    /// Time at which the session is opened.
     pub now: Millis,
 }
 
-/// A run that the log leaves open.
+/// A run that is open at the end of a log, without an agent that works on it.
 #[derive(Debug)]
 pub struct OpenRun {
-    /// Its id.
+    /// Id of the open run.
     pub id: ResponseId,
-    /// Its records.
+    /// Records of the open run.
     pub records: Vec<Record>,
-    /// Whether its agent can continue it, if all it does is wait for a person.
+    /// Whether the run's agent can continue the run, provided that the run only waits for a person.
     pub can_continue: bool,
 }
 
 impl Opening {
-    /// Returns the opening of a session without a run and a queue, with default settings.
+    /// Returns the opening state of a session without a run and a queue, with default settings.
     pub fn of(id: SessionId, head: Seq, summary: Summary) -> Self {
         Self {
             id,
@@ -98,8 +98,8 @@ impl Opening {
 }
 
 impl Session {
-    /// Opens a session. A run that the log leaves open is closed or continued; the effects of that come with the
-    /// first [`Input::Settle`].
+    /// Opens a session. A run that the log leaves open is closed or continued; the effects of that
+    /// come with the first [`Input::Settle`].
     pub fn new(opening: Opening) -> Self {
         let Opening { id, head, summary, queue, open_run, ending, settings, seed, now } = opening;
         let open_exchanges = summary.open_exchanges.clone();
@@ -127,7 +127,7 @@ impl Session {
         session
     }
 
-    /// Takes one input and returns what is to be done.
+    /// Takes one input at the time `now` and returns the effects for the driver to carry out.
     pub fn on(&mut self, now: Millis, input: Input) -> Vec<Effect> {
         self.now = now;
         match input {
@@ -154,33 +154,35 @@ impl Session {
         std::mem::take(&mut self.immediate)
     }
 
-    /// Number of the last record, committed or not.
+    /// Returns the sequence number of the last record, committed or not.
     pub fn head(&self) -> Seq {
         self.journal.head
     }
 
-    /// Summary of the log, with the records that are not committed yet.
+    /// Returns the summary of the log, including records that are not committed yet.
     pub fn summary(&self) -> &Summary {
         &self.journal.summary
     }
 
-    /// Whether a run is open.
+    /// Returns whether a run is open.
     pub fn has_run(&self) -> bool {
         self.phase.run().is_some()
     }
 
-    /// Whether neither a run nor a program is there, so that the session can be closed.
+    /// Returns whether the session has neither an open run nor an agent, so that its driver can
+    /// close it.
     pub fn is_idle(&self) -> bool {
         matches!(self.phase, Phase::Idle) && self.agent.is_none()
     }
 
-    /// Whether the session has ended its work for good, because the server stops.
+    /// Returns whether the session's work has ended for good: deleted, abandoned, or stopped with
+    /// the server.
     pub fn is_closed(&self) -> bool {
         matches!(self.phase, Phase::Closed)
     }
 
-    /// Gives up because the log cannot be written. Returns the effects that end the session's work; nothing
-    /// else of it may be carried out.
+    /// Ends the session's work because the log cannot be written. Returns the effects that stop its
+    /// agent and its tools; all other effects are discarded.
     pub fn abandon(&mut self) -> Vec<Effect> {
         self.immediate.clear();
         self.stop_agent();
@@ -190,8 +192,8 @@ impl Session {
         std::mem::take(&mut self.immediate)
     }
 
-    /// Returns the append of what is pending and the effects that waited for it; if there are none, starts what
-    /// waits in the queue.
+    /// Returns the append of pending records and the effects that waited for it. If there are none,
+    /// starts a run for the next queued message.
     fn settle(&mut self) -> Vec<Effect> {
         self.advance();
         let mut effects = std::mem::take(&mut self.immediate);
@@ -204,8 +206,8 @@ impl Session {
         effects
     }
 
-    /// Starts the answer to the newest message, or the next queued message, if no run is open. Returns whether
-    /// there was one.
+    /// Starts a run for an unanswered message, or for the next queued message, if no run is open.
+    /// Returns whether a run was started.
     fn start_next(&mut self) -> bool {
         if !matches!(self.phase, Phase::Idle) {
             return false;
@@ -283,7 +285,8 @@ impl Session {
         Some(Effect::StoreRaw { lines, unrecognized })
     }
 
-    /// Keeps a line of a program that is no longer interpreted.
+    /// Keeps a line that a program wrote after its agent was stopped. It becomes a raw line, but is
+    /// not interpreted.
     pub(crate) fn keep_late_line(&mut self, line: Line) {
         let head = self.journal.head;
         let text = line.into_raw();
@@ -299,7 +302,7 @@ impl Session {
         self.journal.push(at, run, event, active.map(|it| &mut it.message));
     }
 
-    /// Logs an event of the open run, or of the session if none is open.
+    /// Logs an event as part of the open run, or of the session if no run is open.
     pub(crate) fn push_here(&mut self, event: Event) {
         let run = self.phase.run().map(|it| it.id.clone());
         self.push(run.as_ref(), event);
@@ -313,12 +316,12 @@ impl Session {
         self.after_append.push(effect);
     }
 
-    /// Removes effects that wait for the append.
+    /// Removes effects that wait for the next append.
     pub(crate) fn cancel_effects(&mut self, is_unwanted: impl Fn(&Effect) -> bool) {
         self.after_append.retain(|it| !is_unwanted(it));
     }
 
-    /// Whether an effect of this kind waits for the append.
+    /// Returns whether an effect that matches `is_it` waits for the next append.
     pub(crate) fn has_effect(&self, is_it: impl Fn(&Effect) -> bool) -> bool {
         self.after_append.iter().any(is_it)
     }
@@ -328,7 +331,7 @@ impl Session {
         self.last_query
     }
 
-    /// Has a call judged; the agent's lane waits for the judgement.
+    /// Requests the judgement of a tool call for the agent's lane, which waits for it.
     pub(crate) fn judge(
         &mut self,
         call: ProposedCall,
@@ -339,7 +342,7 @@ impl Session {
         self.now_do(Effect::Judge { query, call });
     }
 
-    /// Has a call judged for a command, which waits for the judgement.
+    /// Requests the judgement of a tool call for a command, which waits for it.
     pub(crate) fn judge_for_command(
         &mut self,
         call: ProposedCall,
@@ -350,21 +353,21 @@ impl Session {
         self.now_do(Effect::Judge { query, call });
     }
 
-    /// Looks something up for a command, which waits for the result.
+    /// Requests a look-up in the store for a command, which waits for the result.
     pub(crate) fn find(&mut self, lookup: Lookup, then: CommandWait) {
         let query = self.next_query();
         self.command_lane.wait(query, then);
         self.now_do(Effect::Find { query, lookup });
     }
 
-    /// Takes the program's stderr; the agent's lane waits for it.
+    /// Requests the program's stderr, with which the run then ends. The agent's lane waits for it.
     pub(crate) fn ask_for_stderr(&mut self, ending: backends::Ending) {
         let query = self.next_query();
         self.agent_lane.wait(query, AgentWait::End(ending));
         self.now_do(Effect::TakeStderr { query });
     }
 
-    /// Replies once everything so far is committed.
+    /// Replies to a caller once all records so far are committed.
     pub(crate) fn reply<T: AnswerType>(&mut self, to: ReplyTo<T>, value: T) {
         let answer = Ok(value.into_answer());
         self.after_append(Effect::Reply { to: to.id(), answer });
@@ -383,7 +386,7 @@ impl Session {
     }
 }
 
-/// Returns the outcome of a call that did not run.
+/// Returns the outcome of a tool call that did not run, with the error as the reason.
 pub(crate) fn not_run(error: ErrorInfo) -> ToolOutcome {
     ToolOutcome { ok: false, result: serde_json::Value::Null, error: Some(error) }
 }

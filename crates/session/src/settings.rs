@@ -3,38 +3,39 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// Configuration of the server, as far as sessions depend on it.
+/// The part of the server's configuration on which sessions depend.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// The configured agents by name.
+    /// Facts about the configured agents, by the agents' names.
     pub agents: HashMap<String, AgentFacts>,
-    /// Limits for calls, approvals and exchanges.
+    /// Limits for tool calls, approvals and exchanges.
     pub limits: Limits,
 }
 
-/// Facts about one agent.
+/// Facts from the configuration about one agent.
 #[derive(Debug, Clone, Default)]
 pub struct AgentFacts {
-    /// Model that it uses, if that is configured.
+    /// Model that the agent uses. `None` if none is configured.
     pub model: Option<String>,
-    /// Whether it is a program with a conversation of its own.
+    /// Whether the agent is a program with a conversation of its own.
     pub is_program: bool,
-    /// Folder that it works in, unless the session has another.
+    /// Folder that the agent works in, unless the session has another.
     pub workspace: PathBuf,
 }
 
-/// Limits of a session.
+/// Limits that each session enforces.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// How long a call waits for a decision, in milliseconds. None: until somebody decides.
+    /// Time limit in milliseconds for a person's decision about a tool call, and for tools that
+    /// clients run. `None`: no limit for decisions, and a default for clients.
     pub approval_timeout_ms: Option<u64>,
-    /// Tool calls in a minute; zero is no limit.
+    /// Maximum number of tool calls of a session within a minute. Zero means no limit.
     pub calls_per_minute: usize,
-    /// Messages between agents that may follow each other before a person says something.
+    /// Maximum length of a chain of messages between agents that begins with a message of a person.
     pub exchange_depth: u32,
-    /// Messages to other agents in one run.
+    /// Maximum number of messages that one run sends to other agents.
     pub exchanges_per_run: usize,
-    /// Messages of agents that may be queued.
+    /// Maximum number of messages of other agents in the queue of one session.
     pub queued_exchanges: usize,
 }
 
