@@ -15,24 +15,26 @@ pub(crate) struct Agent {
     pub(crate) family: Family,
 }
 
-/// State machine of the agent, by its family.
+/// State machine of an agent: a model agent or a program agent.
 #[derive(Debug)]
 pub(crate) enum Family {
     Model(Box<dyn ModelBackend>),
     Program(Program),
 }
 
-/// State machine of a program, and state of its process.
+/// State machine of a program agent, and state of its process.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) backend: Box<dyn ProgramBackend>,
-    /// Id for the next run that the agent begins by itself. None until the backend has it.
+    /// Reserved id of the next run that the program begins by itself. `None` until the backend has
+    /// got a new one.
     pub(crate) spare: Option<ResponseId>,
-    /// It was idle before this run and has written nothing in it.
+    /// Whether the program was idle before this run and has written no line during it.
     pub(crate) is_silent: bool,
-    /// It was asked to end.
+    /// Whether the program was asked to end.
     pub(crate) is_ending: bool,
-    /// It has a conversation of its own: resumed, or begun by this process.
+    /// Whether the program has a conversation of its own, which it resumed or began in this
+    /// process.
     pub(crate) remembers: bool,
     idle_limit_ms: u64,
     idle_since: Option<Millis>,
@@ -59,29 +61,30 @@ impl Agent {
 }
 
 impl Program {
-    /// Whether it ended before the run began, and nobody noticed.
+    /// Returns whether the program was idle before this run and has written nothing since. If such
+    /// a program exits, it had probably ended before the run.
     pub(crate) fn is_stale(&self) -> bool {
         self.is_silent && !self.is_ending
     }
 
-    /// Marks the beginning of a run.
+    /// Records that a run begins, so that the program is not idle any more.
     pub(crate) fn mark_busy(&mut self) {
         self.is_silent = self.idle_since.take().is_some();
     }
 
-    /// Marks the end of a run, from which on the idle time counts.
+    /// Records that the run has ended, and starts the program's idle time.
     pub(crate) fn mark_idle(&mut self, now: Millis) {
         self.idle_since.get_or_insert(now);
     }
 
-    /// Returns when it is to be ended, if it is idle.
+    /// Returns the time at which the idle program is to be ended. `None` while it works on a run.
     pub(crate) fn idle_until(&self) -> Option<Millis> {
         self.idle_since.map(|it| it.plus(self.idle_limit_ms))
     }
 }
 
 impl Session {
-    /// Returns the backend of a model agent.
+    /// Returns the backend of a model agent. `None` if there is no agent or it is a program.
     pub(crate) fn model_mut(&mut self) -> Option<&mut Box<dyn ModelBackend>> {
         match &mut self.agent.as_mut()?.family {
             Family::Model(backend) => Some(backend),

@@ -6,8 +6,8 @@ use transcript::{CallId, Event};
 
 use crate::lanes::Work;
 
-/// Copies complete arguments into the start of their call. Deltas add to what the start says, so a call that
-/// has any keeps a start without arguments.
+/// Copies the complete arguments of a tool call into its start event, if `work` contains both. A
+/// tool call whose arguments arrive in deltas keeps a start event without arguments.
 pub(crate) fn announce_arguments(work: &mut [Work]) {
     let mut events: Vec<&mut Event> = work.iter_mut().filter_map(Work::emitted).collect();
     if !events.iter().any(|it| matches!(it, Event::ToolCallStart { .. })) {

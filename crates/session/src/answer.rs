@@ -8,23 +8,23 @@ use transcript::ResponseId;
 
 use crate::{Opened, Receipt, Undone};
 
-/// Number of a caller that waits for a reply.
+/// Id of a caller that waits for the reply to its command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ReplyId(pub u64);
 
-/// The right to reply once to a caller that expects a `T`.
+/// Handle to reply once to a caller that expects a `T`.
 pub struct ReplyTo<T> {
     id: ReplyId,
     expects: PhantomData<fn(T)>,
 }
 
 impl<T> ReplyTo<T> {
-    /// Makes the handle of a caller.
+    /// Creates the reply handle of the caller with this id.
     pub fn new(id: ReplyId) -> Self {
         Self { id, expects: PhantomData }
     }
 
-    /// Returns the caller.
+    /// Returns the id of the caller.
     pub fn id(&self) -> ReplyId {
         self.id
     }
@@ -36,31 +36,32 @@ impl<T> fmt::Debug for ReplyTo<T> {
     }
 }
 
-/// Content of a reply to an accepted command.
+/// Content of the reply to a command that was not refused.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// The command was carried out.
+    /// The command was carried out, and there is nothing else to report.
     Done,
-    /// Where a message went.
+    /// Id and state of a message that was accepted or steered.
     Receipt(Receipt),
-    /// A run that started.
+    /// Id of a run that was started.
     Run(ResponseId),
-    /// The run that was stopped, if one was open.
+    /// Id of the run that was stopped. `None` if no run was open.
     Stopped(Option<ResponseId>),
-    /// An exchange that was opened or refused.
+    /// Result of opening an exchange: the sender to name in its message, or the reason for the
+    /// refusal.
     Opened(Opened),
-    /// Effect of an undone decision.
+    /// Effect of an undone approval on its tool call.
     Undone(Undone),
     /// Outcome of a relayed tool call.
     Outcome(ToolOutcome),
 }
 
-/// A type that callers can expect, with its variant of [`Answer`].
+/// A type of reply that callers can expect. Each one has a variant of [`Answer`].
 pub trait AnswerType: Sized {
-    /// Wraps the value.
+    /// Wraps the value in its variant of [`Answer`].
     fn into_answer(self) -> Answer;
 
-    /// Unwraps the value. None if the answer is of another type.
+    /// Extracts the value from an answer. Returns `None` if the answer is of another variant.
     fn from_answer(answer: Answer) -> Option<Self>;
 }
 

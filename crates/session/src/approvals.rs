@@ -14,11 +14,12 @@ use crate::{
     Session,
 };
 
-/// Who decided where no person did.
+/// Name that the log gives as the decider if no person decided about a tool call.
 const CALLBOARD: &str = "callboard";
 
 impl Session {
-    /// The program asks whether a call of its own may run.
+    /// Requests the judgement of a tool call that the program asks about before it runs the call
+    /// itself.
     pub(crate) fn judge_question(
         &mut self,
         call_id: CallId,
@@ -62,12 +63,14 @@ impl Session {
         }
     }
 
-    /// Gives the program its answer, after all that it is owed.
+    /// Queues the decision about a tool call for the program that asked, after earlier pending
+    /// inputs.
     fn answer_program(&mut self, call_id: CallId, verdict: Verdict) {
         self.tell_program(ProgramInput::Decided { call_id, verdict });
     }
 
-    /// Asks a person about a call. `asked_at` is the time of the question if the log has it already.
+    /// Asks a person to approve a tool call. `asked_at` is the time of the request if the log has
+    /// it already; otherwise the request is logged.
     pub(crate) fn ask_person(
         &mut self,
         call: ProposedCall,
@@ -102,7 +105,8 @@ impl Session {
         }
     }
 
-    /// Takes a person's decision. A call that is to run is judged with the arguments that were approved.
+    /// Takes a person's decision about a tool call. If the call is accepted, it is judged again
+    /// with the approved arguments before it runs.
     pub(crate) fn approve(&mut self, approval: Approval, reply: ReplyTo<()>) {
         let pending = self.phase.run().and_then(|it| it.approvals.get(&approval.call_id));
         let Some(pending) = pending.cloned() else {
@@ -142,7 +146,8 @@ impl Session {
         }
     }
 
-    /// Takes a decision whose call was judged meanwhile. Another decision may have come first.
+    /// Accepts a tool call after it was judged, unless another decision came first or the call
+    /// cannot run.
     pub(crate) fn accept_judged(
         &mut self,
         approval: Approval,
@@ -204,8 +209,9 @@ impl Session {
         }
     }
 
-    /// Has the next pending call judged that a decision for more than one call may cover: where its paths lead may
-    /// have changed since it was asked about.
+    /// Requests the judgement of the next pending tool call that a decision for more than one call
+    /// may cover. It is judged again because its paths may lead elsewhere since the approval was
+    /// requested.
     fn accept_the_same(&mut self, mut same: SameCalls) {
         while let Some(call_id) = same.rest.pop() {
             let pending = self.phase.run().and_then(|it| it.approvals.get(&call_id)).cloned();
@@ -216,7 +222,8 @@ impl Session {
         }
     }
 
-    /// Accepts a pending call if the decision still covers it.
+    /// Accepts a pending tool call after it was judged, if an earlier decision for more than one
+    /// call still covers it. Continues with the next such call.
     pub(crate) fn accept_same_judged(
         &mut self,
         call: ProposedCall,
@@ -236,7 +243,7 @@ impl Session {
         self.accept_the_same(same);
     }
 
-    /// Logs that nobody decided in time.
+    /// Logs that nobody decided about a tool call in time, and gives the agent that outcome.
     pub(crate) fn time_out_approval(&mut self, call_id: CallId, seconds: u64) {
         let resolved = Resolved::new(Decision::TimedOut, CALLBOARD.to_owned());
         match self.resolve(&call_id, resolved).map(|it| it.asker) {
@@ -253,12 +260,13 @@ impl Session {
         }
     }
 
-    /// Logs that the decision is not needed any more.
+    /// Logs that a tool call does not need a decision any more.
     pub(crate) fn withdraw(&mut self, call_id: &CallId) {
         self.resolve(call_id, Resolved::new(Decision::Withdrawn, CALLBOARD.to_owned()));
     }
 
-    /// Logs a decision. The first one counts: later ones find nothing that is pending.
+    /// Logs the decision about a tool call and returns the pending approval that it resolves.
+    /// `None` if no approval is pending, because an earlier decision counts.
     fn resolve(&mut self, call_id: &CallId, resolved: Resolved) -> Option<PendingApproval> {
         let pending = self.phase.run_mut()?.approvals.remove(call_id)?;
         let Resolved { decision, scope, arguments, feedback, covers, by } = resolved;
@@ -275,7 +283,8 @@ impl Session {
         Some(pending)
     }
 
-    /// Refuses a decision about a call that does not wait for one, with the reason that the log gives.
+    /// Refuses a decision about a tool call that does not wait for one. The reason comes from the
+    /// open run or from the log.
     fn refuse_undecidable(&mut self, call_id: CallId, reply: ReplyTo<()>) {
         let then = CommandWait::NotWaiting { call_id: call_id.clone(), caller: reply.id() };
         match self.call_of_open_run(&call_id) {
@@ -288,7 +297,7 @@ impl Session {
     }
 }
 
-/// Content of the record of a decision.
+/// Content of the record of a decision about a tool call.
 struct Resolved {
     decision: Decision,
     scope: Option<Scope>,
@@ -304,7 +313,8 @@ impl Resolved {
     }
 }
 
-/// Returns why nothing can be decided about a call.
+/// Returns the reason to refuse a decision about a tool call: it was decided about already, or it
+/// never waited for a decision.
 pub(crate) fn why_undecidable(call_id: &CallId, call: Option<&transcript::Call>) -> Refused {
     match call.and_then(|it| it.approval.as_ref()?.resolved.as_ref()) {
         Some(resolution) => Refused::Decided { by: resolution.by.clone(), at: resolution.at },
@@ -312,7 +322,8 @@ pub(crate) fn why_undecidable(call_id: &CallId, call: Option<&transcript::Call>)
     }
 }
 
-/// Checks edited arguments for a program. Those for our own tools are checked against the tool.
+/// Checks edited arguments for a tool call that the program runs. Arguments of Callboard's own
+/// tools are checked when the call is judged.
 fn check_edit(asker: Asker, edited: Option<&str>) -> Result<(), String> {
     match (asker, edited) {
         (Asker::Callboard, _) | (Asker::Program { .. }, None) => Ok(()),

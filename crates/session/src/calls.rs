@@ -11,8 +11,8 @@ use crate::machine::not_run;
 use crate::{Asker, Effect, Judged, ProposedCall, Refused, ReplyTo, Ruling, Session, ToolEvent};
 
 impl Session {
-    /// Returns who runs a tool. The sender of the message runs the tools that came with it, unless one of ours
-    /// has the same name.
+    /// Returns the party that runs a tool. The sender of a message runs the tools that came with
+    /// it, unless Callboard offers the agent a tool of the same name.
     pub(crate) fn executor_of(&self, tool: &str, executor: Executor) -> Executor {
         let is_ours = self.phase.run().is_some_and(|it| it.offered.contains(tool));
         let mut theirs = self.journal.summary.newest_client_tools().iter();
@@ -22,7 +22,8 @@ impl Session {
         executor
     }
 
-    /// Returns a call of the open run, to be judged with these arguments.
+    /// Returns a tool call of the open run with these arguments, to be judged. `None` if the open
+    /// run has no such call.
     pub(crate) fn propose(
         &self,
         call_id: &CallId,
@@ -40,19 +41,22 @@ impl Session {
         })
     }
 
-    /// Has a call judged whose arguments are complete, before they are logged.
+    /// Requests the judgement of a tool call whose arguments are complete. `event` has the
+    /// arguments and is logged after the judgement.
     pub(crate) fn validate(&mut self, call_id: &CallId, arguments: String, event: Event) {
         if let Some(call) = self.propose(call_id, arguments, Asker::Callboard) {
             self.judge(call, |_| AgentWait::Validation(event));
         }
     }
 
-    /// Whether a person has to approve a judged call. Nobody is asked about a call that cannot run.
+    /// Returns whether a person has to approve a judged tool call: the policy requires it, and no
+    /// grant covers the call.
     pub(crate) fn needs_person(&self, judged: &Judged) -> bool {
         judged.ruling == Ruling::Ask && self.matching_grant(judged).is_none()
     }
 
-    /// The agent wants a call to run. After a restart it may have been decided about already.
+    /// Handles the request of a model agent to run a tool call. After a restart of the server, a
+    /// person may have decided about the call already.
     pub(crate) fn want_call(&mut self, call_id: CallId, tool_name: String, arguments: String) {
         let Some(run) = self.phase.run() else { return };
         let Some(call) = run.message.call(&call_id) else { return };
@@ -100,8 +104,8 @@ impl Session {
         }
     }
 
-    /// The client knows of the call and runs it. It may be gone for good, so there is always a time limit: the
-    /// one for approvals, if there is one.
+    /// Waits for the client to run a tool call and give its result. The wait is always limited,
+    /// because the client may be gone: by the time limit of approvals, or else by a default.
     fn wait_for_client(&mut self, call_id: CallId) {
         let limit = self.client_timeout_ms();
         let now = self.now;
@@ -114,7 +118,7 @@ impl Session {
         }
     }
 
-    /// Takes a client's result. The first one counts.
+    /// Takes the result of a tool call that a client has run. Only the first result counts.
     pub(crate) fn give_result(&mut self, call_id: CallId, outcome: ToolOutcome, to: ReplyTo<()>) {
         let run = self.phase.run_mut();
         if run.and_then(|it| it.client_calls.remove(&call_id)).is_none() {
@@ -150,7 +154,7 @@ impl Session {
         call.is_some_and(|it| it.state == CallState::Running)
     }
 
-    /// Stops a call of which the caller wants no result any more.
+    /// Stops a tool call because its caller does not wait for the result any more.
     pub(crate) fn stop_call(&mut self, call_id: CallId) {
         let is_it =
             |it: &Effect| matches!(it, Effect::RunTool { call_id: id, .. } if *id == call_id);
@@ -165,7 +169,8 @@ impl Session {
         }
     }
 
-    /// Gives a call that does not run its outcome, after all that the agent is owed.
+    /// Queues an error as the outcome of a tool call that does not run, after earlier pending
+    /// inputs of the agent.
     pub(crate) fn refuse_call(&mut self, call_id: CallId, error: ErrorInfo) {
         if self.phase.run().is_some() {
             self.agent_lane.owed.push_back(Owed::Refused(call_id, not_run(error)));
@@ -197,8 +202,9 @@ impl Session {
         }
     }
 
-    /// Takes the outcome of a call that ran here, or was refused. The program that made a relayed call gets the
-    /// outcome; if the call is one that it reported, it also reports the result.
+    /// Takes the outcome of a tool call that ran on the server or the client, or was refused. The
+    /// caller of a relayed call gets it as the reply. It is logged, unless the program reports the
+    /// call itself.
     pub(crate) fn end_call(&mut self, call_id: CallId, outcome: ToolOutcome) {
         let relayed = self.relay.end(&call_id);
         let is_relayed = relayed.is_some();
@@ -258,7 +264,8 @@ pub(crate) fn denied(feedback: Option<&str>) -> ErrorInfo {
     ErrorInfo::new(ErrorCode::ToolDenied, message)
 }
 
-/// Returns how much of the output is left out where the model gets less than there is.
+/// Returns the total size of a tool call's output and the size that the model gets. `None` if the
+/// model gets all of it.
 fn truncated(call: &Call) -> Option<Truncated> {
     let bodies = [&call.stdout, &call.stderr];
     let omitted: u64 = bodies.iter().map(|it| it.omitted()).sum();

@@ -128,7 +128,7 @@ pub enum Command {
     Abandon {
         /// Id of the exchange whose message is withdrawn.
         exchange_id: ExchangeId,
-        /// Name of the agent or the limit that withdraws the message, for the log.
+        /// Agent or cause that withdraws the message, as text for the log.
         by: String,
         /// Reply handle of the caller that withdraws the message.
         reply: ReplyTo<()>,

@@ -6,11 +6,13 @@ use crate::agent::Program;
 use crate::run::Run;
 use crate::{Effect, Session};
 
-/// How long a client may take to run a tool, unless approvals have a time limit.
+/// Default time limit of a tool call that a client runs, in milliseconds. A configured time limit
+/// of approvals takes precedence.
 const CLIENT_TIMEOUT_MS: u64 = 300_000;
 
 impl Session {
-    /// Returns when the next [`Input::Tick`] is due.
+    /// Returns the time at which the next [`crate::Input::Tick`] is due. `None` if the session has
+    /// no deadline.
     pub fn deadline(&self) -> Option<Millis> {
         let all = [
             self.agent.as_ref().and_then(|it| it.wake_at),
@@ -38,7 +40,8 @@ impl Session {
         }
     }
 
-    /// Ends the wait for a person or a client.
+    /// Ends the wait of a tool call for a person's decision or a client's result, because its time
+    /// limit has passed.
     fn time_out(&mut self, call_id: CallId) {
         let seconds = self.client_timeout_ms() / 1000;
         let run = self.phase.run_mut();
@@ -58,13 +61,13 @@ impl Session {
 }
 
 impl Run {
-    /// Returns the earliest deadline of a call that waits for a person or a client.
+    /// Returns the earliest deadline of the tool calls that wait for a person or a client.
     fn deadline(&self) -> Option<Millis> {
         let approvals = self.approvals.values().filter_map(|it| it.until);
         approvals.chain(self.client_calls.values().copied()).min()
     }
 
-    /// Returns the calls whose deadline has passed, the earliest first.
+    /// Returns the tool calls whose deadline has passed, in the order of their deadlines.
     fn overdue(&self, now: Millis) -> Vec<CallId> {
         let approvals = self.approvals.iter().filter_map(|(id, it)| Some((it.until?, id)));
         let all = approvals.chain(self.client_calls.iter().map(|(id, until)| (*until, id)));

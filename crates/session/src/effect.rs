@@ -114,16 +114,16 @@ pub enum Effect {
         /// The reply, or the reason why the command is refused.
         answer: Result<Answer, Refused>,
     },
-    /// Stores a grant that holds for always.
+    /// Stores a permanent grant.
     StoreGrant {
         /// Id of the grant to store.
         id: String,
-        /// Scope of the grant to store; see [`transcript::GrantScope`].
+        /// Tool calls that the grant covers; see [`transcript::GrantScope`].
         covers: String,
     },
-    /// Removes a grant that holds for always, then replies to a caller.
+    /// Removes a permanent grant, then replies to a caller.
     RemoveGrant {
-        /// Scope of the grant to remove; see [`transcript::GrantScope`].
+        /// Tool calls that the grant covers; see [`transcript::GrantScope`].
         covers: String,
         /// Id of the caller that gets the reply.
         to: ReplyId,
@@ -205,6 +205,7 @@ pub enum Lookup {
     AnswerAt(String),
     /// Tool call of an earlier run; answered by [`crate::Found::Call`].
     Call(CallId),
-    /// Whether a grant with this scope holds for always; answered by [`crate::Found::Granted`].
+    /// Whether a permanent grant covers these tool calls (see [`transcript::GrantScope`]); answered
+    /// by [`crate::Found::Granted`].
     Grant(String),
 }

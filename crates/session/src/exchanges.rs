@@ -13,7 +13,8 @@ use crate::commands::StoppedBy;
 use crate::{Answer, Effect, ExchangeNews, NewMessage, Outcome, ReplyTo, Session};
 
 impl Session {
-    /// Logs a message to another agent. One that is refused is logged too, with its end.
+    /// Logs a message from the session's agent to another agent. A refused message is logged too,
+    /// together with the end of its exchange.
     pub(crate) fn open_exchange(&mut self, opening: ExchangeOpening, reply: ReplyTo<Opened>) {
         let is_open = self.phase.run().is_some_and(|run| {
             let call = run.message.call(&opening.call_id);
@@ -76,7 +77,8 @@ impl Session {
         None
     }
 
-    /// Logs news of an open exchange. Later news of one that has ended is ignored.
+    /// Logs the progress or the end of an open exchange. Reports about an exchange that has ended
+    /// are ignored.
     pub(crate) fn update_exchange(&mut self, id: &ExchangeId, news: ExchangeNews) {
         let Some(open) = self.journal.summary.open_exchanges.get(id).cloned() else { return };
         match news {
@@ -113,8 +115,8 @@ impl Session {
         self.push(response_id.as_ref(), end);
     }
 
-    /// Takes the reply to an asynchronous message, which starts a run of its own. The queue's limits do not
-    /// apply: the session asked for it.
+    /// Accepts the reply to an asynchronous message as a new message, which starts a run or is
+    /// queued. The limits of the queue do not apply, because this session asked for the reply.
     fn call_back(&mut self, exchange_id: ExchangeId, open: OpenExchange, outcome: Outcome) {
         let Some(session_id) = open.peer_session_id else { return };
         let OpenExchange { agent, depth, .. } = open;
@@ -127,7 +129,8 @@ impl Session {
         self.take_message(message_id, NewMessage { from, mode, ..NewMessage::of_person(text) });
     }
 
-    /// Withdraws another agent's message: a queued one is dropped, a run that answers it is stopped.
+    /// Withdraws the message of an exchange that another agent sent: removes it from the queue, or
+    /// stops the run that answers it.
     pub(crate) fn abandon_exchange(&mut self, id: &ExchangeId, by: String, reply: ReplyTo<()>) {
         if self.phase.run().is_some_and(|it| it.id == answering(id)) {
             return self.stop_run(StoppedBy::Sender(by), reply.id(), Answer::Done);
@@ -145,8 +148,8 @@ impl Session {
         queued.find(|it| it.from.as_ref().is_some_and(is_it)).map(|it| it.id.clone())
     }
 
-    /// Logs which agents go on in the background: a person who stopped the run may think that everything has
-    /// stopped.
+    /// Logs which agents still answer asynchronous messages after a person stopped the run, because
+    /// the person may think that everything has stopped.
     pub(crate) fn note_background_exchanges(&mut self) {
         let open = self.journal.summary.open_exchanges.values();
         let names: BTreeSet<&str> =
@@ -161,8 +164,8 @@ impl Session {
         self.push(None, Event::Notice { level: Level::Info, text });
     }
 
-    /// Takes up the exchanges that were open when the session was opened. A run that waited for a reply is gone,
-    /// and so is its exchange.
+    /// Ends the synchronous exchanges that the log leaves open, because the runs that waited for
+    /// them are gone, and lets the driver resume the others.
     pub(crate) fn take_up_exchanges(&mut self, were_open: BTreeMap<ExchangeId, OpenExchange>) {
         for (id, exchange) in self.journal.summary.open_exchanges.clone() {
             if exchange.mode == ExchangeMode::Sync {

@@ -9,7 +9,8 @@ use crate::lanes::{CommandWait, UndoGrant};
 use crate::{AnswerType, Effect, Found, Judged, Lookup, Refused, ReplyTo, Session, Undone};
 
 impl Session {
-    /// Returns the grant that allows a call which a person would have to approve otherwise.
+    /// Returns the grant that allows a tool call which a person would have to approve otherwise.
+    /// `None` if no grant does.
     pub(crate) fn matching_grant(&self, judged: &Judged) -> Option<AppliedGrant> {
         let covers = judged.matching.clone()?;
         if judged.ruling != crate::Ruling::Ask {
@@ -25,22 +26,25 @@ impl Session {
         Some(AppliedGrant { scope, covers })
     }
 
-    /// Logs the grant because of which nobody was asked.
+    /// Logs the grant that allowed a tool call without an approval. Does nothing if `granted` is
+    /// `None`.
     pub(crate) fn note_grant(&mut self, call_id: &CallId, granted: Option<AppliedGrant>) {
         if let Some(AppliedGrant { scope, covers }) = granted {
             self.push_here(Event::ToolGranted { call_id: call_id.clone(), scope, covers });
         }
     }
 
-    /// Returns the call, if it is one of the open run: its decisions may not be in the store yet. The inner
-    /// option is none if the run has no such call.
+    /// Returns the tool call with this id if it belongs to the open run, whose decisions may not be
+    /// in the store yet. The outer `None` means another run, the inner one that the open run has no
+    /// such call.
     pub(crate) fn call_of_open_run(&self, call_id: &CallId) -> Option<Option<Call>> {
         let run = self.phase.run()?;
         let is_of_run = call_id.run().is_none_or(|it| it == run.id);
         is_of_run.then(|| run.message.call(call_id).cloned())
     }
 
-    /// Revokes what a decision allowed for more than one call, and ends the call if it has not started.
+    /// Undoes the approval of a tool call: revokes the grant that the decision stored, and ends the
+    /// call if it has not started.
     pub(crate) fn undo(&mut self, call_id: CallId, by: String, reply: ReplyTo<Undone>) {
         match self.call_of_open_run(&call_id) {
             Some(call) => self.undo_call(call_id, call, by, reply),
@@ -105,7 +109,7 @@ impl Session {
         }
     }
 
-    /// Logs that a grant is revoked, and replies once it is gone.
+    /// Logs that a grant is revoked, and replies with `value` once it is removed.
     fn revoke<T: AnswerType>(
         &mut self,
         scope: Scope,

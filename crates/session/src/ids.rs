@@ -3,8 +3,8 @@
 use transcript::{MessageId, Millis, ResponseId};
 use uuid::Builder;
 
-/// Source of ids in the form of uuid v7. The random part comes from a seed that the driver draws, so that the
-/// same inputs give the same ids.
+/// Source of new ids in the form of UUID v7. The random part comes from a seed that the driver
+/// provides, so that the same inputs give the same ids.
 #[derive(Debug)]
 pub(crate) struct Ids {
     state: u128,
@@ -30,7 +30,7 @@ impl Ids {
         Builder::from_unix_timestamp_millis(millis, &random).into_uuid().to_string()
     }
 
-    /// Steps two independent halves by splitmix64.
+    /// Returns 128 pseudorandom bits from two independent splitmix64 generators.
     fn random(&mut self) -> u128 {
         let high = u64::try_from(self.state >> 64).unwrap_or_default();
         let low = u64::try_from(self.state & u128::from(u64::MAX)).unwrap_or_default();

@@ -136,13 +136,13 @@ pub struct OfferedTools {
 pub struct Judged {
     /// Ruling of the policy.
     pub ruling: Ruling,
-    /// Grant scope that would allow the tool call without an approval; see
+    /// Covered calls of a grant that would allow this tool call without an approval; see
     /// [`transcript::GrantScope`]. `None` if no grant can.
     pub matching: Option<String>,
-    /// Whether an always-valid grant with the scope `matching` is stored.
+    /// Whether a permanent grant that covers `matching` is stored.
     pub is_granted_always: bool,
-    /// Grant scope that a decision for the session or for always would get. `None` if the tool call
-    /// can only be allowed once.
+    /// Tool calls that a decision for the session or for always would cover. `None` if this tool
+    /// call can only be allowed once.
     pub covers: Option<String>,
     /// File that the tool call would overwrite.
     pub target: Option<WriteTarget>,
@@ -175,6 +175,6 @@ pub enum Found {
     Answer(Option<String>),
     /// The tool call that was looked up. `None` if there is none.
     Call(Option<Box<Call>>),
-    /// Whether a grant with the scope that was looked up is stored for always.
+    /// Whether a permanent grant that covers the given tool calls is stored.
     Granted(bool),
 }

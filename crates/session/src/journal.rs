@@ -9,13 +9,14 @@ use crate::Effect;
 #[derive(Debug)]
 pub(crate) struct Journal {
     pub(crate) session: SessionId,
-    /// Number of the last record, committed or not.
+    /// Sequence number of the last record, committed or not.
     pub(crate) head: Seq,
     pub(crate) summary: Summary,
     pub(crate) queue: Queue,
     summary_changed: bool,
     pending: Vec<Record>,
-    /// Lowest number given since [`Self::take_touched`].
+    /// Lowest sequence number of the records that were added or extended since the last
+    /// [`Self::take_touched`]. `None` if there are none.
     touched: Option<Seq>,
 }
 
@@ -32,8 +33,8 @@ impl Journal {
         }
     }
 
-    /// Numbers an event and folds it into the derived state and the message of its run. Neighbouring deltas
-    /// of one part become one record.
+    /// Makes an event a record, and applies it to the summary, the queue and the message of its
+    /// run. A delta that continues the delta in the last pending record is merged into that record.
     pub(crate) fn push(
         &mut self,
         at: Millis,
@@ -58,12 +59,13 @@ impl Journal {
         }
     }
 
-    /// Returns the lowest number given since the last call.
+    /// Returns the lowest sequence number of the records that were added or extended since this was
+    /// called last. `None` if there are none.
     pub(crate) fn take_touched(&mut self) -> Option<Seq> {
         self.touched.take()
     }
 
-    /// Returns the append of all pending records, if there are any.
+    /// Returns the effect that appends all pending records. `None` if there are none.
     pub(crate) fn take_append(&mut self) -> Option<Effect> {
         if self.pending.is_empty() {
             return None;

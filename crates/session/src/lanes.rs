@@ -16,40 +16,44 @@ use crate::{
     ReplyId, ReplyTo, Undone,
 };
 
-/// The agent's lane. What stands in an earlier queue comes first.
+/// Pending work between a session and its agent. Entries of `work` come before those of `owed`,
+/// which come before `inputs`.
 #[derive(Debug, Default)]
 pub(crate) struct AgentLane {
-    /// Rest of what the backend and its current input have caused.
+    /// Effects of the backend's last input that are not carried out yet, and steps that follow
+    /// them.
     pub(crate) work: VecDeque<Work>,
-    /// Inputs that the session owes the backend.
+    /// Inputs of the session that the backend has not got yet.
     pub(crate) owed: VecDeque<Owed>,
-    /// Inputs from outside that came meanwhile.
+    /// Events of the agent and its tools that are not handled yet.
     pub(crate) inputs: VecDeque<AgentInput>,
-    /// Continuation for the driver's reply.
+    /// Id of the query to the driver for whose reply the lane waits, and how to continue then.
+    /// `None` if the lane does not wait.
     waiting: Option<(QueryId, AgentWait)>,
-    /// Guards against advancing the lane from within one of its steps.
+    /// Whether the lane is being advanced. Prevents a step from advancing it recursively.
     pub(crate) is_advancing: bool,
 }
 
-/// A step that follows from what happened before.
+/// A pending step of the agent's lane.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// An effect of a model agent's backend.
+    /// An effect of a model agent's backend, to be carried out.
     Model(ModelEffect),
-    /// An effect of a program's backend.
+    /// An effect of a program agent's backend, to be carried out.
     Program(ProgramEffect),
-    /// An event that is logged as if the agent had emitted it.
+    /// An event to log as if the agent had emitted it.
     Log(Event),
-    /// All effects of this line are done.
+    /// All effects of this line of the program are carried out, so the line can become a raw line.
     LineDone(String),
-    /// All effects of the program's end are done.
+    /// All effects of the program's exit are carried out. `message` describes the exit.
     Exited { message: String },
-    /// A relayed call, whose events are in the log, begins.
+    /// A relayed tool call begins that the program has not reported. Its start is in the log
+    /// already.
     Relay { call_id: CallId, call: RelayedCall, reply: ReplyTo<ToolOutcome> },
 }
 
 impl Work {
-    /// Returns the event that the backend has emitted.
+    /// Returns the event that the backend emits with this step. `None` for other steps.
     pub(crate) fn emitted(&mut self) -> Option<&mut Event> {
         match self {
             Self::Model(ModelEffect::Run(RunEffect::Emit(event)))
@@ -59,47 +63,49 @@ impl Work {
     }
 }
 
-/// An input that the session owes the backend.
+/// An input of the session that the agent's backend has not got yet.
 #[derive(Debug)]
 pub(crate) enum Owed {
     Model(ModelInput),
     Program(ProgramInput),
-    /// The outcome of a call that did not run.
+    /// The outcome of a tool call that did not run.
     Refused(CallId, ToolOutcome),
 }
 
-/// Replies for which the agent's lane can wait.
+/// A reply of the driver for which the agent's lane waits, with the data needed to continue.
 #[derive(Debug)]
 pub(crate) enum AgentWait {
-    /// The judgement that goes into the record of a call's arguments.
+    /// Judgement of a tool call whose arguments are complete. The event has the arguments and is
+    /// logged with the result.
     Validation(Event),
-    /// The judgement of a call that is to run.
+    /// Judgement of a tool call that a model agent wants to run.
     Call(ProposedCall, WantedCall),
-    /// The judgement of a call that the program asks about.
+    /// Judgement of a tool call that the program wants to run itself and asks about.
     Question(ProposedCall, Question),
-    /// The judgement of a relayed call.
+    /// Judgement of a relayed tool call.
     Relay(ProposedCall),
-    /// Stderr of a program whose run ends.
+    /// Stderr of a program whose run has failed, to be added to the run's ending.
     End(Ending),
 }
 
-/// Facts in the log about a call that the agent wants to run.
+/// Facts from the log about a tool call that the agent wants to run.
 #[derive(Debug)]
 pub(crate) struct WantedCall {
-    /// A person has approved it before.
+    /// Whether a person has approved the tool call already.
     pub(crate) is_approved: bool,
-    /// The log says that a person has to approve it.
+    /// Whether the log says that a person has to approve the tool call.
     pub(crate) must_ask: bool,
-    /// When a person was asked, by an earlier server.
+    /// Time at which an earlier server asked a person about the tool call. `None` if it did not.
     pub(crate) asked_at: Option<Millis>,
 }
 
-/// How a program asks a person.
+/// Content of a request for a person's decision about a tool call.
 #[derive(Debug)]
 pub(crate) struct Question {
-    /// Form to fill in instead of a yes or no; its answers are the edited arguments.
+    /// Form that a person fills in instead of accepting or rejecting; the answers become the edited
+    /// arguments. `None` for a plain approval.
     pub(crate) form: Option<Value>,
-    /// Reason in the program's words.
+    /// Reason for the request in the program's words. `None` if it gives none.
     pub(crate) reason: Option<String>,
 }
 
@@ -112,13 +118,14 @@ impl AgentLane {
         self.waiting = Some((query, wait));
     }
 
-    /// Returns what waits for the reply with this number.
+    /// Returns the pending continuation if it waits for the reply to this query, and ends the wait.
     pub(crate) fn take_waiting(&mut self, query: QueryId) -> Option<AgentWait> {
         let waits = self.waiting.as_ref().is_some_and(|(it, _)| *it == query);
         self.waiting.take_if(|_| waits).map(|(_, wait)| wait)
     }
 
-    /// Takes the callers of relayed calls that have not begun.
+    /// Removes the relayed tool calls that have not begun from the lane's work, and returns their
+    /// callers.
     pub(crate) fn take_relayed(&mut self) -> Vec<ReplyTo<ToolOutcome>> {
         let (relayed, rest): (Vec<Work>, Vec<Work>) =
             self.work.drain(..).partition(|it| matches!(it, Work::Relay { .. }));
@@ -130,7 +137,8 @@ impl AgentLane {
         relayed.into_iter().filter_map(reply).collect()
     }
 
-    /// Forgets what was to be done for a run that has ended. What a program has written stays.
+    /// Discards the pending work for a run that has ended. Output that the program has written
+    /// stays.
     pub(crate) fn forget_run(&mut self) {
         self.waiting = None;
         self.owed.clear();
@@ -138,39 +146,42 @@ impl AgentLane {
     }
 }
 
-/// The lane of commands.
+/// Pending commands of a session, of which one at a time waits for the driver.
 #[derive(Debug, Default)]
 pub(crate) struct CommandLane {
     pub(crate) held: VecDeque<Command>,
     waiting: Option<(QueryId, CommandWait)>,
 }
 
-/// A command that waits for the driver's reply.
+/// A command that waits for a reply of the driver, with the data needed to continue.
 #[derive(Debug)]
 pub(crate) enum CommandWait {
-    /// Whether the message was accepted before.
+    /// Waits for the message with the same idempotency key, if one was accepted before.
     Send { message: NewMessage, reply: ReplyTo<Receipt> },
-    /// Whether there is an answer to continue.
+    /// Waits for the answer at the end of the conversation, which is to be continued.
     Continue { reply: ReplyTo<ResponseId> },
-    /// The answer to replace.
+    /// Waits for the id of the answer to replace.
     Retry { reason: RewindReason, reply: ReplyTo<ResponseId> },
-    /// Whether the message can be replaced.
+    /// Waits for the id of the message to replace, if that message can be replaced. `named` is the
+    /// requested id.
     Edit { named: String, message: NewMessage, reply: ReplyTo<Receipt> },
-    /// The judgement of a call with the arguments that a person approved; `asked` are those that it was asked about
-    /// with.
+    /// Waits for the judgement of a tool call with the arguments that a person approved. `asked`
+    /// has the arguments for which the approval was requested.
     Approve { approval: Approval, call: ProposedCall, asked: String, reply: ReplyTo<()> },
-    /// The judgement of another pending call that a decision for more than one call may cover.
+    /// Waits for the judgement of another pending tool call that a decision for more than one call
+    /// may cover.
     AcceptSame { call: ProposedCall, same: SameCalls },
-    /// Why a call does not wait for a decision.
+    /// Waits for the tool call of an earlier run, to say why it does not wait for a decision.
     NotWaiting { call_id: CallId, caller: ReplyId },
-    /// The call whose decision is to be undone.
+    /// Waits for the tool call whose approval is to be undone.
     Undo { call_id: CallId, by: String, reply: ReplyTo<Undone> },
-    /// Whether the decision's grant still holds.
+    /// Waits for the look-up of the permanent grant that is to be revoked.
     UndoGrant { undo: UndoGrant, reply: ReplyTo<Undone> },
 }
 
 impl CommandWait {
-    /// Returns the caller, unless it has its reply already.
+    /// Returns the id of the caller that waits for the reply. `None` if the caller has its reply
+    /// already.
     pub(crate) fn caller(&self) -> Option<ReplyId> {
         match self {
             Self::Send { reply, .. } | Self::Edit { reply, .. } => Some(reply.id()),
@@ -183,21 +194,21 @@ impl CommandWait {
     }
 }
 
-/// Pending calls that a decision for more than one call may cover.
+/// Pending tool calls that a decision for more than one call may cover.
 #[derive(Debug)]
 pub(crate) struct SameCalls {
     pub(crate) granted: AppliedGrant,
-    /// Who decided.
+    /// Name of the person who made the decision.
     pub(crate) by: String,
-    /// Calls that are not judged yet.
+    /// Ids of the tool calls that are not judged yet.
     pub(crate) rest: Vec<CallId>,
 }
 
-/// A decision whose grant is to be revoked.
+/// An approval to undo, whose grant is to be revoked.
 #[derive(Debug)]
 pub(crate) struct UndoGrant {
     pub(crate) call_id: CallId,
-    /// The call has not started, so it can be stopped.
+    /// Whether the tool call has not started, so that it can be stopped.
     pub(crate) is_queued: bool,
     pub(crate) scope: Scope,
     pub(crate) covers: String,
@@ -213,7 +224,7 @@ impl CommandLane {
         self.waiting = Some((query, wait));
     }
 
-    /// Returns what waits for the reply with this number.
+    /// Returns the pending continuation if it waits for the reply to this query, and ends the wait.
     pub(crate) fn take_waiting(&mut self, query: QueryId) -> Option<CommandWait> {
         let waits = self.waiting.as_ref().is_some_and(|(it, _)| *it == query);
         self.waiting.take_if(|_| waits).map(|(_, wait)| wait)

@@ -1,28 +1,28 @@
 //! Splits a byte stream into lines, whatever the sizes of the pieces it arrives in.
 
-/// A line without its end. Bytes that are not UTF-8 are replaced.
+/// A line of a byte stream, without its line end. Bytes that are not UTF-8 are replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// The whole text.
+    /// Text of a complete line.
     Whole(String),
-    /// A line over the size limit.
+    /// A line that exceeds the maximum length.
     Overlong {
-        /// Size of the line.
+        /// Size of the complete line in bytes.
         bytes: usize,
-        /// Its first [`BEGINNING`] bytes.
+        /// First [`BEGINNING`] bytes of the line.
         beginning: String,
     },
 }
 
 impl Line {
-    /// Returns how many bytes of the line are kept.
+    /// Returns how many bytes of the line are in memory.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Whole(text) | Self::Overlong { beginning: text, .. } => text.len(),
         }
     }
 
-    /// Returns the line as it is kept among the raw lines.
+    /// Returns the line as raw line text. An overlong line is described and cut off.
     pub fn into_raw(self) -> String {
         match self {
             Self::Whole(text) => text,
@@ -33,26 +33,27 @@ impl Line {
     }
 }
 
-/// Bytes that are kept of an overlong line.
+/// Number of bytes that are kept of an overlong line.
 const BEGINNING: usize = 2000;
 
-/// Line splitter. A line ends at `\n` alone: other line separators may stand in a text.
+/// Splits a byte stream into lines. Only `\n` ends a line, because other line separators may occur
+/// in a text.
 #[derive(Debug)]
 pub struct Lines {
     longest: usize,
-    /// Beginning of the current line, up to `longest` bytes.
+    /// Beginning of the current, incomplete line, up to `longest` bytes.
     begun: Vec<u8>,
-    /// Size of the current line, kept or not.
+    /// Size of the current, incomplete line in bytes, including bytes that are not kept.
     bytes: usize,
 }
 
 impl Lines {
-    /// Makes a splitter for lines of up to `longest` bytes.
+    /// Creates a splitter for lines of up to `longest` bytes.
     pub fn new(longest: usize) -> Self {
         Self { longest, begun: Vec::new(), bytes: 0 }
     }
 
-    /// Takes a piece and returns the lines that end in it.
+    /// Takes the next bytes of the stream and returns the lines that end in them.
     pub fn take(&mut self, piece: &[u8]) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut rest = piece;
@@ -65,7 +66,7 @@ impl Lines {
         lines
     }
 
-    /// Returns the text after the last line end, if there is any.
+    /// Returns the text after the last line end. `None` if there is none.
     pub fn finish(&mut self) -> Option<Line> {
         (self.bytes > 0).then(|| self.end())
     }
@@ -88,7 +89,8 @@ impl Lines {
     }
 }
 
-/// Converts without a copy where nothing has to be replaced.
+/// Converts bytes to text, with replacement characters where they are not UTF-8. Valid UTF-8 is not
+/// copied.
 fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())

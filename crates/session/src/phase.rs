@@ -9,21 +9,23 @@ use crate::{Answer, ReplyId};
 pub(crate) enum Phase {
     /// No run is open.
     Idle,
-    /// A run is in the log, and the agent does not know of it yet.
+    /// A run is open, and the agent does not know of it yet.
     Starting {
         run: Run,
-        /// The message so far, if the run continues one that an earlier server left open.
+        /// Message of the run so far, if the run continues one that an earlier server left open.
+        /// `None` for a new run.
         resumes: Option<Box<RunMessage>>,
     },
-    /// The agent works on the run.
+    /// The agent works on the open run.
     Running(Run),
-    /// The agent was asked to stop.
+    /// The agent was asked to stop the open run.
     Stopping {
         run: Run,
-        /// Callers that wait for the end, with their replies.
+        /// Callers that wait for the end of the run, with the replies that they will get.
         waiting: Vec<(ReplyId, Answer)>,
     },
-    /// The session was deleted, or the server stops.
+    /// The session's work has ended for good: it was deleted, the server stops, or the log cannot
+    /// be written.
     Closed,
 }
 
@@ -50,12 +52,13 @@ impl Phase {
         matches!(self, Self::Starting { .. })
     }
 
-    /// Whether the run was left open by an earlier server, and its agent does not know of it yet.
+    /// Returns whether the open run was left open by an earlier server, and the agent does not know
+    /// of it yet.
     pub(crate) fn is_resuming(&self) -> bool {
         matches!(self, Self::Starting { resumes: Some(_), .. })
     }
 
-    /// Moves a run that has started to the state in which the agent knows of it.
+    /// Marks a starting run as known to the agent.
     pub(crate) fn mark_running(&mut self) {
         *self = match std::mem::replace(self, Self::Idle) {
             Self::Starting { run, .. } => Self::Running(run),
@@ -63,7 +66,7 @@ impl Phase {
         };
     }
 
-    /// Moves the run back to the state in which a new agent has to be told of it.
+    /// Marks a running run as unknown to the agent, because a new agent will work on it.
     pub(crate) fn mark_starting(&mut self) {
         *self = match std::mem::replace(self, Self::Idle) {
             Self::Running(run) => Self::Starting { run, resumes: None },
@@ -71,7 +74,7 @@ impl Phase {
         };
     }
 
-    /// Adds a caller that waits for the end of the run.
+    /// Marks the open run as being stopped, and adds a caller that waits for its end.
     pub(crate) fn mark_stopping(&mut self, caller: ReplyId, answer: Answer) {
         *self = match std::mem::replace(self, Self::Idle) {
             Self::Starting { run, .. } | Self::Running(run) => {
@@ -85,7 +88,7 @@ impl Phase {
         };
     }
 
-    /// Ends the run, and returns the callers that waited for that.
+    /// Ends the open run, and returns the callers that waited for the end.
     pub(crate) fn mark_idle(&mut self) -> Vec<(ReplyId, Answer)> {
         match std::mem::replace(self, Self::Idle) {
             Self::Stopping { waiting, .. } => waiting,

@@ -8,11 +8,11 @@ use transcript::{Event, MessageId, MessageRole, QueuedMessage, SendMode};
 use crate::lanes::CommandWait;
 use crate::{Lookup, MessageState, NewMessage, QueuedChange, Receipt, Refused, ReplyTo, Session};
 
-/// Messages of people that may be queued.
+/// Maximum length of the queue for another message of a person.
 const MAX_QUEUED: usize = 100;
 
 impl Session {
-    /// Accepts a message, once for each idempotency key.
+    /// Accepts a message. A message whose idempotency key was used before is not accepted again.
     pub(crate) fn send(&mut self, message: NewMessage, reply: ReplyTo<Receipt>) {
         match message.client_id.clone() {
             None => self.accept_message(message, reply),
@@ -22,7 +22,7 @@ impl Session {
         }
     }
 
-    /// Accepts a message, unless it is known under its idempotency key.
+    /// Accepts a message, unless `known` is the id of a message with the same idempotency key.
     pub(crate) fn send_once(
         &mut self,
         message: NewMessage,
@@ -49,19 +49,21 @@ impl Session {
         self.reply(reply, Receipt { message_id, state });
     }
 
-    /// Returns how many messages may be queued in all if one more of an agent is to be among them.
+    /// Returns the maximum length of the queue for another message of an agent: all queued messages
+    /// of people, and the permitted number of messages of agents.
     fn limit_with_agents(&self) -> usize {
         let messages = &self.journal.queue.messages;
         let of_people = messages.iter().filter(|it| it.from.is_none()).count();
         of_people + self.settings.limits.queued_exchanges
     }
 
-    /// Held messages are no reason to wait: somebody who sends a message after a stop wants an answer to it.
+    /// Returns whether a new message has to be queued. Held messages do not count, because somebody
+    /// who sends a message after a stop wants an answer to it.
     fn must_wait(&self) -> bool {
         self.has_run() || self.journal.queue.next().is_some()
     }
 
-    /// Queues a message, or starts its run if nothing comes before it.
+    /// Queues a message, or starts its run if no run is open and no queued message comes first.
     pub(crate) fn take_message(&mut self, message_id: MessageId, message: NewMessage) {
         let NewMessage { text, client_id, attachments, mode, from, client_tools, sent } = message;
         if !client_tools.is_empty() {
@@ -142,7 +144,8 @@ impl Session {
         self.reply(reply, ());
     }
 
-    /// Holds the queue: a person who stops the agent does not want the next message to start it again.
+    /// Holds the queue after a person has stopped the run, so that the next queued message does not
+    /// start the agent again.
     pub(crate) fn hold_queue(&mut self) {
         if self.journal.queue.next().is_some() {
             self.push(None, Event::QueueHeld { reason: Some("stopped".to_owned()) });
@@ -154,7 +157,8 @@ impl Session {
         self.push(None, Event::MessageDropped { message_id, reason });
     }
 
-    /// Replaces another agent's message, because edited words are those of the person who edited them.
+    /// Replaces a queued message of another agent by an edited one, which counts as a message of
+    /// the person who edited it.
     fn replace_queued(&mut self, message: &QueuedMessage, text: String) {
         let position = self.journal.queue.messages.iter().position(|it| it.id == message.id);
         self.drop_message(message);
@@ -172,7 +176,7 @@ impl Session {
         self.push(None, queued);
     }
 
-    /// Returns where a message is that was sent or steered.
+    /// Returns the state of a message that was accepted or steered.
     pub(crate) fn state_of(&self, message_id: &MessageId) -> MessageState {
         match self.journal.queue.get(message_id).map(|it| it.mode) {
             Some(SendMode::Queue) => MessageState::Queued,

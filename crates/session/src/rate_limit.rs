@@ -6,15 +6,16 @@ use transcript::Millis;
 
 const MINUTE_MS: u64 = 60_000;
 
-/// Start times of the calls of the last minute.
+/// Start times of a session's tool calls within the last minute.
 #[derive(Debug, Default)]
 pub(crate) struct RateLimit {
     recent: VecDeque<Millis>,
 }
 
 impl RateLimit {
-    /// Counts a call. Returns false, and counts nothing, if `limit` calls were counted within a minute; zero is
-    /// no limit. Calls that seem to lie in the future, because the clock was set back, do not count.
+    /// Returns whether another tool call may start, and counts it. At most `limit` calls may start
+    /// within a minute; zero means no limit. Start times in the future, after the clock was set
+    /// back, do not count.
     pub(crate) fn try_acquire(&mut self, now: Millis, limit: usize) -> bool {
         if limit == 0 {
             return true;

@@ -5,21 +5,21 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use transcript::{Millis, RawLine};
 
-/// Bytes that are stored without further delay.
+/// Number of bytes of raw lines that are stored without further delay.
 const ENOUGH: usize = 256 * 1024;
-/// How long a line may wait for further lines, in milliseconds.
+/// Maximum time that a raw line waits for further lines before it is stored, in milliseconds.
 const MAX_WAIT_MS: u64 = 1000;
-/// Longest name of an unrecognized kind.
+/// Maximum number of characters in the name of an unrecognized message kind.
 const KIND_CHARS: usize = 60;
 
-/// Lines that are not stored yet.
+/// Raw lines of a program that are not stored yet.
 #[derive(Debug, Default)]
 pub(crate) struct RawLines {
     pub(crate) lines: Vec<RawLine>,
-    /// Counts of messages that could not be read, by kind.
+    /// Number of unrecognized messages of the program by kind, not stored yet.
     pub(crate) unrecognized: BTreeMap<String, u64>,
     bytes: usize,
-    /// Time of the oldest line.
+    /// Time of the oldest raw line that is not stored yet. `None` if there is none.
     since: Option<Millis>,
 }
 
@@ -38,20 +38,21 @@ impl RawLines {
         self.lines.is_empty() && self.unrecognized.is_empty()
     }
 
-    /// Whether the lines are to be stored now: they are due, or the clock was set back.
+    /// Returns whether the raw lines are to be stored now: they are due, or the clock was set back.
     pub(crate) fn is_due(&self, now: Millis) -> bool {
         let is_due = self.due().is_some_and(|it| it <= now);
         is_due || self.since.is_some_and(|it| it > now) || self.bytes >= ENOUGH
     }
 
-    /// Returns when the lines are to be stored, if there are any.
+    /// Returns the time at which the raw lines are to be stored. `None` if there are none.
     pub(crate) fn due(&self) -> Option<Millis> {
         let wait = if self.bytes < ENOUGH { MAX_WAIT_MS } else { 0 };
         self.since.map(|it| it.plus(wait))
     }
 }
 
-/// Returns the name of a message's kind in plain letters: `system/novelty`.
+/// Returns the kind of a message that was not recognized, in plain characters, such as
+/// `system/novelty`.
 fn kind_of(raw: &str) -> String {
     let Ok(Value::Object(fields)) = serde_json::from_str(raw) else { return "no JSON".to_owned() };
     let words = ["type", "subtype", "method"].iter().filter_map(|it| fields.get(*it)?.as_str());

@@ -19,19 +19,22 @@ use crate::{
     AnswerType, Asker, Effect, Judged, ProposedCall, RelayedCall, ReplyId, ReplyTo, Ruling, Session,
 };
 
-/// How long a program may take to report a call that it has made, in milliseconds.
+/// Time limit for a program's report of a tool call that it has requested, in milliseconds.
 const REPORT_TIMEOUT_MS: u64 = 2000;
 
-/// Relayed calls of one session.
+/// Relayed tool calls of a session: calls of Callboard's own tools that its program requests over
+/// HTTP.
 #[derive(Debug, Default)]
 pub(crate) struct Relay {
-    /// Calls that are not matched with a report yet.
+    /// Requested tool calls that are not matched with a report of the program yet.
     unmatched: Vec<Unmatched>,
-    /// Callers that wait for the result of a matched call; none if the request was given up.
+    /// Callers that wait for the outcome of a relayed tool call, by the call's id. `None` for a
+    /// caller that has given up.
     callers: HashMap<CallId, Option<ReplyTo<ToolOutcome>>>,
-    /// Reported calls for which a request has come.
+    /// Ids of the tool calls to which a request has been assigned, so that no other request matches
+    /// them.
     matched: HashSet<CallId>,
-    /// Outcomes of calls whose end the program itself will report.
+    /// Outcomes of relayed tool calls whose end the program itself will report.
     outcomes: HashMap<CallId, ToolOutcome>,
 }
 
@@ -39,32 +42,35 @@ pub(crate) struct Relay {
 struct Unmatched {
     call: RelayedCall,
     reply: ReplyTo<ToolOutcome>,
-    /// When to stop waiting for the report.
+    /// Time at which the tool call begins even if the program has not reported it.
     until: Millis,
 }
 
 impl Relay {
-    /// Returns when the next call is to begin without a report.
+    /// Returns the time at which the next relayed tool call begins without a report of the program.
+    /// `None` if no call waits for a report.
     pub(crate) fn deadline(&self) -> Option<Millis> {
         self.unmatched.iter().map(|it| it.until).min()
     }
 
-    /// Whether somebody waits for the call.
+    /// Returns whether a caller waits for the outcome of the tool call.
     fn is_awaited(&self, call_id: &CallId) -> bool {
         self.callers.get(call_id).is_some_and(Option::is_some)
     }
 
-    /// Returns the caller that waits for the call, and forgets it. None if the call was not relayed.
+    /// Removes a relayed tool call and returns its caller. The inner `None` means that the caller
+    /// has given up, the outer one that the call was not relayed.
     pub(crate) fn end(&mut self, call_id: &CallId) -> Option<Option<ReplyTo<ToolOutcome>>> {
         self.callers.remove(call_id)
     }
 
-    /// Keeps the outcome of a call whose end the program will report.
+    /// Keeps the outcome of a relayed tool call whose end the program will report.
     pub(crate) fn remember(&mut self, call_id: CallId, outcome: ToolOutcome) {
         self.outcomes.insert(call_id, outcome);
     }
 
-    /// Restores the result as the tool gave it. The program repeats it in a form of its own.
+    /// Replaces the result in a program's `tool_result` event by the result that Callboard's tool
+    /// returned, because the program reports it in a form of its own.
     pub(crate) fn restore_result(&mut self, event: &mut Event) {
         let Event::ToolResult { call_id, ok, result, error, .. } = event else { return };
         let ours = self.outcomes.remove(call_id).filter(|it| it.ok == *ok);
@@ -73,8 +79,9 @@ impl Relay {
         *error = outcome.error;
     }
 
-    /// Returns the reported call that a request is about: the one that it names, else the oldest one that does
-    /// the same.
+    /// Returns the id of the reported tool call that a request is about: the call with the
+    /// requested id, or else the oldest call with the same tool and arguments. `None` if there is
+    /// none.
     fn find_match(
         &self,
         call: &RelayedCall,
@@ -92,14 +99,15 @@ impl Relay {
         calls.find(|it| is_open(it) && is_same(it)).map(|it| it.id.clone())
     }
 
-    /// Takes the callers of all relayed calls.
+    /// Removes all relayed tool calls and returns the callers that wait for them.
     fn take_callers(&mut self) -> Vec<ReplyTo<ToolOutcome>> {
         let Self { unmatched, callers, .. } = std::mem::take(self);
         unmatched.into_iter().map(|it| it.reply).chain(callers.into_values().flatten()).collect()
     }
 }
 
-/// Compares reported arguments with those of a request. An empty text counts as an empty object.
+/// Returns whether reported and requested arguments of a tool call are equal. An empty reported
+/// text counts as an empty object.
 fn are_same_arguments(reported: &str, requested: &Value) -> bool {
     let reported = if reported.trim().is_empty() { "{}" } else { reported };
     serde_json::from_str::<Value>(reported).is_ok_and(|it| it == *requested)
@@ -111,8 +119,8 @@ impl Session {
         self.relay.unmatched.push(Unmatched { call, reply, until });
     }
 
-    /// Begins the first relayed call that is matched, or that waited long enough for a report. Returns whether
-    /// there was one.
+    /// Begins the first relayed tool call that matches a report of the program or has waited for
+    /// one long enough. Returns whether there was such a call.
     pub(crate) fn begin_relayed_call(&mut self) -> bool {
         for idx in 0..self.relay.unmatched.len() {
             let is_overdue = self.relay.unmatched[idx].until <= self.now;
@@ -140,8 +148,8 @@ impl Session {
         self.relay.find_match(call, &run.message, |it| run.arguments_of(it))
     }
 
-    /// Begins a call that the program does not report, such as one of a script that it runs. It gets a block of
-    /// its own.
+    /// Begins a relayed tool call that the program does not report, such as a call from a script
+    /// that the program runs. It is logged as a tool call of its own.
     fn begin_unreported(&mut self, call: RelayedCall, reply: ReplyTo<ToolOutcome>) {
         let Some(run) = self.phase.run() else {
             let message = "The conversation waits for no answer now, so nothing can be done in it. Call \
@@ -173,7 +181,7 @@ impl Session {
         work.push_back(Work::Relay { call_id, call, reply });
     }
 
-    /// Has a relayed call judged.
+    /// Requests the judgement of a relayed tool call.
     pub(crate) fn judge_relayed(
         &mut self,
         call_id: CallId,
@@ -195,7 +203,8 @@ impl Session {
         self.judge(proposed, AgentWait::Relay);
     }
 
-    /// Runs a relayed call as the policy says, unless a person has approved it for the program already.
+    /// Runs, refuses or asks about a relayed tool call as the policy says. A call that a person has
+    /// approved for the program already runs without another approval.
     pub(crate) fn decide_relayed(&mut self, call: ProposedCall, judged: Judged) {
         let reported = self.phase.run().and_then(|it| it.message.call(&call.call_id));
         let resolved = reported.and_then(|it| it.approval.as_ref()?.resolved.as_ref());
@@ -221,7 +230,7 @@ impl Session {
         }
     }
 
-    /// Gives up relayed calls for which nobody waits any more.
+    /// Gives up the pending commands and the relayed tool call of a caller that has disconnected.
     pub(crate) fn drop_caller(&mut self, caller: ReplyId) {
         self.command_lane.held.retain(|it| it.caller() != caller);
         self.relay.unmatched.retain(|it| it.reply.id() != caller);
@@ -236,8 +245,8 @@ impl Session {
         }
     }
 
-    /// Ends all relayed calls, because nothing is done for the run any more. The callers get their replies before
-    /// the program is ended, so that it can end by itself.
+    /// Ends all relayed tool calls because the run has ended. The callers get their replies before
+    /// the program is ended, so that it can exit by itself.
     pub(crate) fn stop_relay(&mut self) {
         let judged = self.agent_lane.take_relayed();
         for caller in self.relay.take_callers().into_iter().chain(judged) {

@@ -12,29 +12,31 @@ use crate::Asker;
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) id: ResponseId,
-    /// The run's records so far, folded.
+    /// Message that the run has produced so far, reduced from its records.
     pub(crate) message: RunMessage,
     pub(crate) workspace: PathBuf,
-    /// Calls that wait for a person.
+    /// Tool calls that wait for a person's decision.
     pub(crate) approvals: BTreeMap<CallId, PendingApproval>,
-    /// Calls that the client runs, with their deadlines.
+    /// Tool calls that the client runs, with the times at which they time out.
     pub(crate) client_calls: BTreeMap<CallId, Millis>,
-    /// Calls whose tools run here.
+    /// Ids of the tool calls that run on the server.
     pub(crate) running: HashSet<CallId>,
-    /// Callboard's tools that the agent may call.
+    /// Names of Callboard's tools that the agent may call.
     pub(crate) offered: HashSet<String>,
-    /// Whole arguments of open calls of a program: the message keeps only both ends.
+    /// Complete arguments of a program's open tool calls. The message has only their beginning and
+    /// end.
     arguments: HashMap<CallId, String>,
 }
 
-/// A call that a person has to decide about.
+/// A tool call that waits for a person's decision.
 #[derive(Debug, Clone)]
 pub(crate) struct PendingApproval {
     pub(crate) arguments: String,
     pub(crate) asker: Asker,
-    /// Scope of a decision for more than this call.
+    /// Tool calls that a decision for the session or for always would cover. `None` if this tool
+    /// call can only be allowed once.
     pub(crate) covers: Option<String>,
-    /// When the call is denied for lack of a decision.
+    /// Time at which the approval times out. `None` if there is no time limit.
     pub(crate) until: Option<Millis>,
 }
 
@@ -53,13 +55,14 @@ impl Run {
         }
     }
 
-    /// Whether a person is asked something: about a call of this run, or by an agent that it waits for.
+    /// Returns whether the run waits for a person's decision, about its own tool calls or about
+    /// those of an agent whose reply it waits for.
     pub(crate) fn is_asking(&self) -> bool {
         let waits = |it: &Exchange| it.state == Some(ExchangeState::AwaitingApproval);
         !self.approvals.is_empty() || self.message.open_exchanges().any(waits)
     }
 
-    /// Whether the agent itself runs a call whose end it has not reported.
+    /// Returns whether a tool call that the agent itself runs has started and not ended.
     pub(crate) fn has_running_call(&self) -> bool {
         let is_running = |it: &Call| {
             it.is_open() && it.running_since.is_some() && it.executor == Executor::Agent
@@ -67,7 +70,7 @@ impl Run {
         self.message.calls().any(is_running)
     }
 
-    /// Keeps the whole arguments of a program's call while it is open.
+    /// Keeps the complete arguments of a program's tool call while the call is open.
     pub(crate) fn remember_arguments(&mut self, event: &Event) {
         match event {
             Event::ToolArgumentsDone { call_id, arguments, .. } => {
@@ -83,7 +86,7 @@ impl Run {
         }
     }
 
-    /// Returns the whole arguments of a call of the program.
+    /// Returns the complete arguments of a program's tool call.
     pub(crate) fn arguments_of(&self, call: &Call) -> String {
         let whole = self.arguments.get(&call.id).cloned();
         whole.or_else(|| call.arguments.whole()).unwrap_or_default()
@@ -91,7 +94,7 @@ impl Run {
 }
 
 impl Run {
-    /// Whether an interrupt was asked for.
+    /// Returns whether somebody has asked to stop the run.
     pub(crate) fn is_stopped(&self) -> bool {
         self.message.cancel_requested.is_some()
     }

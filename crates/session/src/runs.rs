@@ -19,7 +19,7 @@ use crate::{
     answering,
 };
 
-/// The next step of the agent's lane.
+/// The next step of the agent's lane, taken from one of its queues.
 enum Step {
     Work(Work),
     Owed(Owed),
@@ -28,7 +28,7 @@ enum Step {
 }
 
 impl Session {
-    /// Begins the answer to the newest message, whether a person or an agent sent it.
+    /// Starts the run that answers the newest message, whether a person or an agent sent it.
     pub(crate) fn answer_message(&mut self) {
         match self.journal.summary.from.clone() {
             None => self.start_run(Trigger::User),
@@ -37,7 +37,7 @@ impl Session {
         }
     }
 
-    /// Starts a run under a new id.
+    /// Starts a run under a new id, with this trigger.
     pub(crate) fn start_run(&mut self, trigger: Trigger) {
         let id = self.ids.response(self.now);
         self.start_run_as(id, trigger);
@@ -48,7 +48,7 @@ impl Session {
         self.start_agent();
     }
 
-    /// Logs the start of a run of which the agent has to be told.
+    /// Logs the start of a run and makes it the open run. The agent does not know of it yet.
     fn open_run(&mut self, id: ResponseId, trigger: Trigger) {
         self.log_unread();
         let run = Run::new(id, self.workspace());
@@ -71,13 +71,13 @@ impl Session {
         self.push_here(start);
     }
 
-    /// Returns the folder in which the agent works.
+    /// Returns the workspace of the session, or else the folder that is configured for its agent.
     fn workspace(&self) -> std::path::PathBuf {
         let named = self.journal.summary.workspace().map(std::path::PathBuf::from);
         named.unwrap_or_else(|| self.facts().workspace)
     }
 
-    /// Has the agent launched for the open run, unless it is there already.
+    /// Requests the launch of the agent for the open run, or reuses the program that runs already.
     fn start_agent(&mut self) {
         let Some(run) = self.phase.run() else { return };
         let (id, workspace) = (run.id.clone(), run.workspace.clone());
@@ -163,7 +163,8 @@ impl Session {
         }
     }
 
-    /// Adds the tools that the sender of the newest message runs, except those with the name of one of ours.
+    /// Adds the tools that the sender of the newest message runs, except those with the name of one
+    /// of Callboard's tools.
     fn with_client_tools(&self, mut functions: Vec<Value>) -> Vec<Value> {
         let is_ours = |name: &str| functions.iter().any(|it| it["function"]["name"] == name);
         let theirs = self.journal.summary.newest_client_tools().iter();
@@ -172,7 +173,7 @@ impl Session {
         functions
     }
 
-    /// Gives the agent an input about the run, after all that it is owed.
+    /// Queues an input about the run for the agent's backend, after earlier pending inputs.
     pub(crate) fn tell(&mut self, input: RunInput) {
         match self.agent.as_ref().map(|it| &it.family) {
             Some(Family::Model(_)) => self.tell_model(input.into()),
@@ -181,19 +182,20 @@ impl Session {
         }
     }
 
-    /// Gives a model agent an input, after all that it is owed.
+    /// Queues an input for the backend of a model agent, after earlier pending inputs.
     pub(crate) fn tell_model(&mut self, input: ModelInput) {
         self.agent_lane.owed.push_back(Owed::Model(input));
         self.advance();
     }
 
-    /// Gives a program an input, after all that it is owed.
+    /// Queues an input for the backend of a program agent, after earlier pending inputs.
     pub(crate) fn tell_program(&mut self, input: ProgramInput) {
         self.agent_lane.owed.push_back(Owed::Program(input));
         self.advance();
     }
 
-    /// Does what is next in the agent's lane, until it is empty or waits for the driver.
+    /// Carries out the pending steps of the agent's lane, until the lane is empty or waits for the
+    /// driver.
     pub(crate) fn advance(&mut self) {
         if std::mem::replace(&mut self.agent_lane.is_advancing, true) {
             return;
@@ -209,7 +211,8 @@ impl Session {
         self.agent_lane.is_advancing = false;
     }
 
-    /// The next step. The agent's own inputs wait while it does not know of the open run.
+    /// Returns the next step of the agent's lane. `None` if it is empty or waits. Events of the
+    /// agent wait until the agent knows of the open run.
     fn next_step(&mut self) -> Option<Step> {
         let needs_spare = self.program().is_some_and(|it| it.spare.is_none());
         let lane = &mut self.agent_lane;
@@ -260,8 +263,8 @@ impl Session {
         }
     }
 
-    /// Gives the backend of a model agent an input and queues its effects. Does nothing for a program: the results
-    /// of calls that it relays go to their callers.
+    /// Gives the backend of a model agent an input and queues its effects. Does nothing for a
+    /// program: the outcomes of its relayed tool calls go to their callers.
     fn feed_model(&mut self, input: ModelInput) {
         let now = self.now;
         let Some(model) = self.model_mut() else { return };
@@ -269,7 +272,7 @@ impl Session {
         self.queue_work(effects.into_iter().map(Work::Model).collect());
     }
 
-    /// Gives the backend of a program an input and queues its effects.
+    /// Gives the backend of a program agent an input and queues its effects.
     fn feed_program(&mut self, input: ProgramInput) {
         let now = self.now;
         let Some(program) = self.program_mut() else { return };
@@ -340,8 +343,8 @@ impl Session {
         }
     }
 
-    /// The installed program cannot be driven in this way: the run goes to a new agent, unless it is being
-    /// stopped.
+    /// Records that the installed program is too old for its backend, and continues the run with a
+    /// new agent. If the run is being stopped, it ends instead.
     fn replace_outdated(&mut self) {
         if let Some(agent) = &self.agent {
             let agent = agent.name.clone();
@@ -360,7 +363,8 @@ impl Session {
         self.start_agent();
     }
 
-    /// Begins a run that nobody asked for, under the spare id.
+    /// Begins a run that the program has started by itself, under the id that was reserved for
+    /// that.
     fn begin_own_run(&mut self) {
         if self.phase.run().is_some() {
             return self.now_do(Effect::Warn("an agent began a run within a run"));
@@ -372,7 +376,8 @@ impl Session {
         }
     }
 
-    /// Logs an event of the agent in its final form.
+    /// Logs an event of the agent, completed with facts that the session knows. Events that cannot
+    /// belong to anything are dropped.
     pub(crate) fn log(&mut self, event: Event) {
         let event = match event {
             Event::MessageSteered { message_id, text, state } => {
@@ -422,7 +427,7 @@ impl Session {
         self.log_final(event);
     }
 
-    /// Logs a call's arguments together with whether a person has to approve the call.
+    /// Logs the arguments of a tool call, together with whether a person has to approve the call.
     pub(crate) fn log_validated(&mut self, mut event: Event, judged: &crate::Judged) {
         let must_ask = self.needs_person(judged);
         if let Event::ToolArgumentsDone { validation, .. } = &mut event {
@@ -440,8 +445,9 @@ impl Session {
         self.push_here(event);
     }
 
-    /// Text of a steered message as it is logged: what stands in the queue. None if the record makes no sense
-    /// any more.
+    /// Returns the text with which the log records a steered message. For a message that was just
+    /// handed over, this is the queued text. `None` if the message is not known in that state, so
+    /// that nothing is logged.
     fn steered_text(
         &self,
         message_id: &transcript::MessageId,
@@ -456,7 +462,7 @@ impl Session {
         }
     }
 
-    /// Ends the run, once: later ends find none.
+    /// Ends the open run and logs its end. Does nothing if no run is open.
     pub(crate) fn end_run(&mut self, ending: &Ending) {
         if self.phase.run().is_none() {
             return;
@@ -486,7 +492,7 @@ impl Session {
         }
     }
 
-    /// Stops all work for the run. What the log says of it is not touched.
+    /// Stops all work for the open run and forgets the run, without logging its end.
     pub(crate) fn drop_run(&mut self) {
         if self.phase.run().is_none() {
             return;
@@ -508,7 +514,8 @@ impl Session {
         self.now_do(Effect::StopRun);
     }
 
-    /// The server stops. A run that only waits for a person stays open, to be continued later.
+    /// Pauses or closes the open run because the server stops. A run that only waits for a person
+    /// stays open in the log, so that a later server continues it.
     pub(crate) fn leave_run(&mut self) {
         let Some(run) = self.phase.run() else { return };
         let is_program = self.facts().is_program;
@@ -526,7 +533,8 @@ impl Session {
         self.drop_run();
     }
 
-    /// Closes the run that the log leaves open, or continues it if it only waits for a person.
+    /// Continues or closes the run that the log leaves open. It is continued if it only waits for a
+    /// person.
     pub(crate) fn take_up_run(&mut self, open: &OpenRun, ending: &Ending) {
         let OpenRun { id, records, can_continue } = open;
         let mut whole = Transcript::whole();
@@ -582,7 +590,8 @@ impl Session {
         self.agent_lane.work.push_back(Work::LineDone(text));
     }
 
-    /// Keeps a line among the raw lines, with the records that were made of it.
+    /// Keeps a line of the program as a raw line, with the sequence numbers of the records that it
+    /// produced.
     fn finish_line(&mut self, text: String) {
         let made = self.journal.take_touched();
         if made.is_none() && !self.try_reserve_raw(text.len()) {
@@ -593,7 +602,8 @@ impl Session {
         self.raw.add(RawLine { at: self.now, from, to: head, text });
     }
 
-    /// Decides about a line of which no record was made, and says once that such lines are dropped.
+    /// Returns whether a line of the program that produced no record is kept as a raw line. The
+    /// first line that is dropped is announced by a notice in the log.
     fn try_reserve_raw(&mut self, bytes: usize) -> bool {
         match self.unread.keep(bytes) {
             Keep::Yes => true,
@@ -611,7 +621,7 @@ impl Session {
         }
     }
 
-    /// Logs how many unreadable lines came since the log last said so, and counts from zero.
+    /// Logs the unreadable lines that were counted and are in no record yet, and resets the counts.
     fn log_unread(&mut self) {
         if let Some(event) = std::mem::take(&mut self.unread).take_rest() {
             self.push_here(event);
@@ -640,7 +650,8 @@ impl Session {
         }
     }
 
-    /// Ends the agent. Later records are logged when nothing of its program is left.
+    /// Stops the agent, if there is one. Later records are appended only when no process of its
+    /// program is left.
     pub(crate) fn stop_agent(&mut self) {
         if self.agent.take().is_none() {
             return;
@@ -655,14 +666,15 @@ impl Session {
         }
     }
 
-    /// Whether a call's tool runs here, and not in the agent's program or at the client.
+    /// Returns whether the tool of a call runs on the server, and not in the agent's program or at
+    /// the client.
     fn is_run_here(&self, call_id: &transcript::CallId) -> bool {
         let call = self.phase.run().and_then(|it| it.message.call(call_id));
         call.is_some_and(|it| it.executor == Executor::Server)
     }
 }
 
-/// Describes a client's tool in the form of the OpenAI API.
+/// Returns the description of a client's tool in the form of the OpenAI API.
 fn as_function(ClientTool { name, description, parameters }: &ClientTool) -> Value {
     json!({ "type": "function", "function": {
         "name": name, "description": description, "parameters": parameters,

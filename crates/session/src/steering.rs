@@ -32,7 +32,8 @@ impl Session {
         self.reply(reply, Receipt { message_id, state });
     }
 
-    /// Gives a queued message to the agent. If that is impossible the log says so, and the message stays queued.
+    /// Hands a queued message to the agent during the open run. If the agent cannot take it now,
+    /// the log records that and the message stays queued.
     pub(crate) fn steer(&mut self, message_id: &MessageId) {
         let Some(message) = self.journal.queue.get(message_id) else { return };
         let Some(run) = self.phase.run() else { return };
@@ -47,14 +48,15 @@ impl Session {
         }
     }
 
-    /// Gives a resumed run the messages that were being steered into it.
+    /// Hands the agent of a resumed run the messages that were being steered into that run before.
     pub(crate) fn steer_pending(&mut self) {
         for message_id in self.pending_steers() {
             self.steer(&message_id);
         }
     }
 
-    /// The agent could not take the message into its run, or took it and gave it back.
+    /// Returns a message to the queue because the agent did not take it into its run, or gave it
+    /// back.
     pub(crate) fn take_back(&mut self, message_id: &MessageId) {
         let Some(run) = self.phase.run() else { return };
         if let Some(queued) = self.journal.queue.get(message_id) {
@@ -74,7 +76,8 @@ impl Session {
         self.queue_again(&id, &steered, position, is_stopped);
     }
 
-    /// Takes back all messages because the agent is gone and the run goes to a new one.
+    /// Returns all steered messages that the model has not seen to the queue, because the agent of
+    /// the run is ended.
     pub(crate) fn take_back_all(&mut self) {
         let Some(run) = self.phase.run() else { return };
         let handed_over: Vec<MessageId> = unseen_in(&run.message).map(|it| it.id.clone()).collect();
@@ -83,7 +86,8 @@ impl Session {
         }
     }
 
-    /// Takes back the messages that the ending run has not taken.
+    /// Logs that the ending run has not taken the messages that were still being steered into it.
+    /// They stay queued.
     pub(crate) fn return_pending_steers(&mut self) {
         let run = self.phase.run().map(|it| it.id.clone());
         self.return_steers_of(run.as_ref());
@@ -96,7 +100,7 @@ impl Session {
         }
     }
 
-    /// Takes back the messages that the agent of a broken-off run had and nobody has seen.
+    /// Returns the steered messages that the model of an interrupted run has not seen to the queue.
     pub(crate) fn return_unseen(&mut self, message: &RunMessage) {
         self.return_steers_of(Some(&message.id));
         for (position, steered) in (0..).zip(unseen_in(message)) {
@@ -105,7 +109,7 @@ impl Session {
         }
     }
 
-    /// Queues a message again, before those that were sent after it.
+    /// Queues a steered message again at this position, before messages that were sent after it.
     fn queue_again(&mut self, run: &ResponseId, steered: &Steered, position: u32, held: bool) {
         self.push(Some(run), returned(&steered.id, steered.text.clone()));
         let queued = Event::MessageQueued {
@@ -122,7 +126,7 @@ impl Session {
         self.push(None, queued);
     }
 
-    /// Whether a program was given the message and has not confirmed it yet.
+    /// Returns whether a program may have the queued message without having confirmed it yet.
     pub(crate) fn is_being_steered(&self, message: &QueuedMessage) -> bool {
         let is_program = self.program().is_some();
         message.mode == SendMode::Steer && is_program && self.has_run()
@@ -147,7 +151,8 @@ fn steered_in(message: &RunMessage) -> impl Iterator<Item = &Steered> {
     })
 }
 
-/// Returns the messages that the agent has, and as far as it says its model has not.
+/// Returns the steered messages that the agent has got and that, as far as it reports, its model
+/// has not seen.
 fn unseen_in(message: &RunMessage) -> impl Iterator<Item = &Steered> {
     steered_in(message).filter(|it| it.state == SteerState::HandedOver)
 }

@@ -6,18 +6,20 @@
 
 use transcript::{Event, MAX_UNRECOGNIZED};
 
-/// Raw lines of one run that made no record, in bytes. Lines with a record are bounded by the log.
+/// Maximum size of one run's raw lines that produced no record, in bytes. Lines that produced
+/// records are bounded by the log.
 pub(crate) const MAX_RAW: usize = 64 * 1024 * 1024;
-/// Lines with a record each: the ones that the reducer keeps, and one more that stands for all later ones.
+/// Number of unreadable lines of a run that get a record each: those that the reducer keeps, and
+/// one more that represents all later ones.
 const ONE_BY_ONE: u64 = MAX_UNRECOGNIZED as u64 + 1;
-/// Bytes of the first of many lines that the log has.
+/// Maximum number of bytes that a record of several unreadable lines contains of the first one.
 const SAMPLE: usize = 2000;
 
-/// Counts for one run, or for the time between two.
+/// Counts of program output that produced no content, for one run or for the time between two runs.
 #[derive(Debug, Default)]
 pub(crate) struct Unread {
     seen: u64,
-    /// Lines that are in no record yet, with the first of them.
+    /// Unreadable lines that are in no record yet. `None` if there are none.
     rest: Option<Rest>,
     raw_bytes: usize,
     has_dropped: bool,
@@ -30,17 +32,18 @@ struct Rest {
     lines: u64,
 }
 
-/// Outcome for a raw line that made no record.
+/// Decision whether a raw line that produced no record is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keep {
     Yes,
-    /// The first line that is dropped, which is worth a notice.
+    /// The line is dropped. It is the first one that is dropped, so a notice is logged.
     NoMore,
     No,
 }
 
 impl Unread {
-    /// Returns the record that is due for another unreadable line.
+    /// Counts unreadable lines and returns the record to log for them. `None` if a later record
+    /// will include them.
     pub(crate) fn take(&mut self, source: String, raw: String, lines: u64) -> Option<Event> {
         self.seen = self.seen.saturating_add(lines);
         if self.seen <= ONE_BY_ONE {
@@ -52,13 +55,14 @@ impl Unread {
         is_due.then(|| self.take_rest()).flatten()
     }
 
-    /// Returns the record for what was counted and is not in the log yet.
+    /// Returns the record of the unreadable lines that were counted and are in no record yet.
+    /// `None` if there are none.
     pub(crate) fn take_rest(&mut self) -> Option<Event> {
         let Rest { source, first: raw, lines } = self.rest.take()?;
         Some(Event::Unrecognized { source, raw, lines })
     }
 
-    /// Decides about a raw line that made no record.
+    /// Counts the size of a raw line that produced no record, and decides whether to keep the line.
     pub(crate) fn keep(&mut self, bytes: usize) -> Keep {
         self.raw_bytes = self.raw_bytes.saturating_add(bytes);
         if self.raw_bytes <= MAX_RAW {
