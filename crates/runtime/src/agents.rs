@@ -23,18 +23,21 @@ use crate::history::HistoryScope;
 
 pub use program::{ProgramAgent, ProgramSettings, SHIPPED, is_tool_of_program};
 
+/// The agents that the server offers.
 #[derive(Debug, Clone)]
 pub struct Agents {
     pub agents: Vec<Agent>,
-    /// Folder with the files that Callboard ships for programs.
+    /// Folder with the files that Callboard ships for programs, such as extensions.
     pub shipped: PathBuf,
 }
 
+/// An agent with its configuration.
 #[derive(Debug, Clone)]
 pub struct Agent {
-    /// Name by which people and other agents address it.
+    /// Name by which people and other agents address the agent.
     pub id: String,
-    /// Purpose, as written by its owner.
+    /// Purpose of the agent, as its owner describes it in the configuration. `None` if it is not
+    /// described.
     pub purpose: Option<String>,
     pub kind: AgentKind,
     /// Folder that the agent's tools may access, unless a session names another.
@@ -42,7 +45,7 @@ pub struct Agent {
     pub may_message: MessagePolicy,
 }
 
-/// Other agents to which an agent may send messages. `deny` overrides `allow`.
+/// Rules for the agents to which an agent may send messages. `deny` overrides `allow`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MessagePolicy {
     pub allow: Vec<Pattern>,
@@ -55,7 +58,7 @@ impl Default for MessagePolicy {
     }
 }
 
-/// Kinds of agents. A new kind is a variant here and a module in `backends`.
+/// Kind of an agent, with its settings. A new kind is a variant here and a module in `backends`.
 #[derive(Debug, Clone)]
 pub enum AgentKind {
     Demo { pace: Pace },
@@ -63,11 +66,12 @@ pub enum AgentKind {
     Program(Arc<ProgramAgent>),
 }
 
-/// An agent that is launched in a session.
+/// An agent that is ready for a run: a model agent's backend, or a program to start.
 pub enum LaunchedAgent {
-    /// A model agent, for one run.
+    /// Backend of a model agent, for one run.
     Model(Box<dyn ModelBackend>),
-    /// A program to start. It stays for further runs until it has been idle for `idle_limit`.
+    /// A program to start. Its process stays for further runs until it has been idle for
+    /// `idle_limit`.
     Program {
         backend: Box<dyn ProgramBackend>,
         command: Vec<String>,
@@ -76,23 +80,24 @@ pub enum LaunchedAgent {
     },
 }
 
+/// A model agent behind an OpenAI-compatible API.
 #[derive(Debug)]
 pub struct OpenAiAgent {
     pub settings: Arc<Settings>,
     pub tools: ToolChoice,
     pub system: Option<String>,
-    /// Whether the model accepts pictures.
+    /// Whether the model accepts pictures in messages.
     pub sees: bool,
-    /// Environment variables that are configured to hold a key and are not set.
+    /// Names of the environment variables that should hold an API key and are not set.
     pub missing: Vec<String>,
 }
 
-/// Tools that an agent may use: those that match one of the patterns, or all if there are none.
+/// Patterns of the tools that an agent may use. `None` stands for all tools.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolChoice(pub Option<Vec<Pattern>>);
 
 impl ToolChoice {
-    /// Returns the tools that are known now, in the form that model APIs expect.
+    /// Returns the chosen tools that are available now, as function descriptions for a model API.
     pub fn of(&self, tools: &Tools) -> Vec<Value> {
         let chosen = tools.specs().into_iter().filter(|it| self.takes(&it.name));
         let function = |ToolSpec { name, description, parameters }: ToolSpec| {
@@ -103,7 +108,7 @@ impl ToolChoice {
         chosen.map(function).collect()
     }
 
-    /// Returns whether the agent may use any tool of this MCP server.
+    /// Returns whether the agent may use any tool of the MCP server with this name.
     pub fn takes_any_of(&self, server: &str) -> bool {
         self.any(|it| is_about(it, Some(server)))
     }
@@ -117,8 +122,8 @@ impl ToolChoice {
     }
 }
 
-/// Returns whether a pattern can match tools of this MCP server, or built-in ones if it is `None`.
-/// `*` matches tools of every server.
+/// Returns whether a pattern can match tools of this MCP server, or built-in tools if `server` is
+/// `None`. The pattern `*` matches tools of every server.
 fn is_about(pattern: &Pattern, server: Option<&str>) -> bool {
     pattern.is_exactly("*") || mcp::server_of(&pattern.text()) == server
 }
@@ -128,15 +133,16 @@ fn is_about(pattern: &Pattern, server: Option<&str>) -> bool {
 pub struct AgentInfo {
     pub id: String,
     pub kind: &'static str,
-    /// Purpose of the agent.
+    /// Purpose of the agent, or else a short description of its kind.
     pub description: String,
     workspace: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    /// Reason why the agent cannot work, and how to fix that.
+    /// Reason why the agent cannot work, and how to fix that. Absent if it can work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// Features that the installed program lacks.
+    /// Features that the installed program of the agent lacks. Absent if it lacks none, as far as
+    /// is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<&'static str>,
 }
@@ -146,7 +152,8 @@ impl Agents {
         self.find(id).is_some()
     }
 
-    /// Returns the default agent of new sessions: the first that can work.
+    /// Returns the id of the default agent for new sessions: the first one that can work, or else
+    /// the first one. `None` if there is no agent.
     pub fn default_id(&self) -> Option<&str> {
         let works = self.agents.iter().find(|agent| agent.problem().is_none());
         works.or(self.agents.first()).map(|agent| agent.id.as_str())
@@ -156,7 +163,7 @@ impl Agents {
         self.agents.iter().map(Agent::info).collect()
     }
 
-    /// Returns the agents as the page lists them.
+    /// Returns the agents in the form in which the web page lists them.
     pub fn listed(&self) -> Vec<render::ListedAgent> {
         let listed = self.agents.iter().map(|agent| render::ListedAgent {
             folder: agent.workspace.display().to_string(),
@@ -170,24 +177,24 @@ impl Agents {
         listed.collect()
     }
 
-    /// Returns the ids of the agents that can answer now.
+    /// Returns the ids of the agents that can work now.
     pub fn names(&self) -> Vec<&str> {
         let ready = self.agents.iter().filter(|it| it.problem().is_none());
         ready.map(|it| it.id.as_str()).collect()
     }
 
-    /// Detects the features of the installed programs. Runs each of them, so it is called before a
-    /// page needs the result.
+    /// Detects the features of all installed programs. Runs each program whose help text is not
+    /// cached, so it is called before a page needs the result.
     pub async fn examine(&self) {
         join_all(self.agents.iter().map(Agent::examine)).await;
     }
 
-    /// Returns an error that says why the agent cannot work, if it cannot.
+    /// Returns an error with the reason if the agent with this id does not exist or cannot work.
     pub fn check(&self, id: &str) -> Result<(), ErrorInfo> {
         self.able(id).map(drop)
     }
 
-    /// Prepares an agent for a run, or returns the reason why it cannot work.
+    /// Prepares the agent with this id for a run. Fails with the reason if the agent cannot work.
     pub async fn launch(&self, id: &str, launch: &Launch) -> Result<LaunchedAgent, ErrorInfo> {
         let agent = self.able(id)?;
         agent.examine().await;
@@ -214,19 +221,20 @@ impl Agents {
             .is_some_and(|it| fits(&it.may_message.allow) && !fits(&it.may_message.deny))
     }
 
-    /// Returns whether the agent is a program, with a process and a memory of its own.
+    /// Returns whether the agent with this id is a program, with a process and a memory of its own.
     pub fn is_program(&self, id: &str) -> bool {
         self.program_name(id).is_some()
     }
 
-    /// Records that the installed program lacks a feature it claimed to have.
+    /// Records that the installed program of the agent lacks a feature that it claims to have.
     pub fn mark_outdated(&self, id: &str) {
         if let Some(Agent { kind: AgentKind::Program(agent), .. }) = self.find(id) {
             agent.mark_outdated();
         }
     }
 
-    /// Returns the display name of the agent's program, if the agent is one.
+    /// Returns the display name of the program that the agent runs. `None` if the agent is not a
+    /// program.
     pub fn program_name(&self, id: &str) -> Option<&'static str> {
         match &self.find(id)?.kind {
             AgentKind::Program(agent) => Some(agent.which.kind().name()),
@@ -234,7 +242,8 @@ impl Agents {
         }
     }
 
-    /// Returns `PATH` of the agent's program, if the agent is one.
+    /// Returns the `PATH` variable of the program that the agent runs. `None` if the agent is not a
+    /// program.
     pub fn search_path(&self, id: &str) -> Option<&OsStr> {
         match &self.find(id)?.kind {
             AgentKind::Program(agent) => agent.search_path(),
@@ -258,8 +267,8 @@ impl Agents {
         }
     }
 
-    /// Returns how much of the conversation the agent needs, and in which form. A program that has
-    /// a conversation of its own remembers the rest.
+    /// Returns how much of the conversation the agent with this id needs as its history, and in
+    /// which form. A program that `remembers` its own conversation gets only the last message.
     pub(crate) fn history_scope(&self, id: &str, remembers: bool) -> HistoryScope {
         match self.find(id).map(|agent| (agent, &agent.kind)) {
             Some((agent, AgentKind::OpenAi(kind))) => HistoryScope::Everything {
@@ -276,8 +285,8 @@ impl Agents {
         }
     }
 
-    /// Returns the choice of tools that the server runs for the agent. `None` if the agent has its
-    /// own tools.
+    /// Returns the choice of Callboard's tools for a model agent behind an API. `None` for the demo
+    /// agent and for programs.
     pub fn tool_choice(&self, id: &str) -> Option<&ToolChoice> {
         match &self.find(id)?.kind {
             AgentKind::OpenAi(agent) => Some(&agent.tools),
@@ -289,7 +298,8 @@ impl Agents {
         self.find(id).map(|agent| agent.workspace.clone()).unwrap_or_default()
     }
 
-    /// Returns the agent that continues conversations of this kind of program.
+    /// Returns the id of the first agent that runs this kind of program and can continue its
+    /// conversations.
     pub fn of_kind(&self, kind: ProgramKind) -> Option<&str> {
         let is_it = |it: &&Agent| match &it.kind {
             AgentKind::Program(program) => program.which.kind() == kind,
@@ -304,7 +314,7 @@ impl Agents {
 }
 
 impl Agent {
-    /// Returns the reason why the agent cannot work, and how to fix that.
+    /// Returns the reason why the agent cannot work, and how to fix that. `None` if it can work.
     pub fn problem(&self) -> Option<String> {
         match &self.kind {
             AgentKind::Demo { .. } => None,
@@ -317,7 +327,7 @@ impl Agent {
         }
     }
 
-    /// Returns whether the agent accepts messages during a run.
+    /// Returns whether the agent accepts messages during a run (steering).
     fn can_be_steered(&self) -> bool {
         match &self.kind {
             AgentKind::Demo { .. } => false,
@@ -332,7 +342,8 @@ impl Agent {
         }
     }
 
-    /// Returns the version of the installed program, if the agent is a program that reports one.
+    /// Returns the version that the agent's installed program reports. `None` if it reports none or
+    /// the agent is not a program.
     pub async fn version(&self) -> Option<String> {
         match &self.kind {
             AgentKind::Program(agent) => agent.version().await,
@@ -340,7 +351,8 @@ impl Agent {
         }
     }
 
-    /// Returns the features that the installed program lacks, as far as they are known.
+    /// Returns a text on the features that the agent's installed program lacks. `None` if it lacks
+    /// none, as far as is known.
     pub fn limits(&self) -> Option<&'static str> {
         match &self.kind {
             AgentKind::Program(agent) => agent.limits(),
@@ -348,7 +360,8 @@ impl Agent {
         }
     }
 
-    /// Returns whether the agent is a known program that is not configured, so that it may be missing.
+    /// Returns whether the agent runs a known program that is not configured, so that the program
+    /// may be missing.
     pub fn is_optional(&self) -> bool {
         matches!(&self.kind, AgentKind::Program(agent) if agent.is_optional)
     }
@@ -361,7 +374,7 @@ impl Agent {
         }
     }
 
-    /// Returns the configured purpose, or else a short description of the agent's kind.
+    /// Returns the configured purpose of the agent, or else a short description of its kind.
     pub fn description(&self) -> String {
         if let Some(purpose) = &self.purpose {
             return purpose.clone();

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use transcript::{ClientId, ExchangeId, MessageId, Millis, SessionId};
 use uuid::Uuid;
 
+/// Returns the current time.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 pub fn now() -> Millis {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -27,12 +28,13 @@ pub fn new_exchange_id() -> ExchangeId {
     ExchangeId::new(new_id())
 }
 
-/// Returns the random bits from which a session makes its ids.
+/// Returns random bits as the seed from which a session makes its ids.
 pub fn new_seed() -> u128 {
     new_random().as_u128()
 }
 
-/// Returns an unguessable mark for the environment of a process.
+/// Returns an unguessable value for the environment variable that marks a program and its
+/// descendants.
 pub fn new_mark() -> String {
     new_random().to_string()
 }
@@ -42,17 +44,17 @@ pub fn new_pass() -> String {
     new_random().simple().to_string()
 }
 
-/// Returns an access token for the server.
+/// Returns a new access token for the server.
 pub fn new_token() -> String {
     new_random().simple().to_string()
 }
 
-/// Returns the value of a sign-in cookie.
+/// Returns an unguessable value for a new sign-in cookie.
 pub fn new_cookie() -> String {
     format!("{}{}", new_random().simple(), new_random().simple())
 }
 
-/// Returns the salt of a password's hash.
+/// Returns a random salt for the hash of a password.
 pub fn new_salt() -> [u8; 16] {
     new_random().into_bytes()
 }
@@ -63,7 +65,7 @@ fn new_random() -> Uuid {
     Uuid::new_v4()
 }
 
-/// Returns an id. Ids rise with time, so neighbours in the store's indexes stay together.
+/// Returns a new id. Ids rise with time, so neighbours in the store's indexes stay together.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 fn new_id() -> String {
     Uuid::now_v7().to_string()

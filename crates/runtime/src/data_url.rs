@@ -8,13 +8,13 @@ use percent_encoding::percent_decode_str;
 #[cfg(test)]
 mod tests;
 
-/// Accepts missing padding, which many writers omit.
+/// Base64 decoder that accepts missing padding, which many writers omit.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Decodes a `data:` URL. Returns `None` for other URLs.
+/// Decodes the content of a `data:` URL. Returns `None` for other URLs.
 pub(crate) fn read(url: &str) -> Option<Result<Vec<u8>, DecodeError>> {
     let (kind, data) = url.strip_prefix("data:")?.split_once(',')?;
     let bytes = percent_decode_str(data);

@@ -9,10 +9,11 @@ use std::thread::available_parallelism;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Minimum number of concurrent draws, so that one large page does not block all others on a
-/// machine with one core.
+/// Minimum number of pages or exports that are rendered concurrently, so that one large page does
+/// not block all others on a machine with one core.
 const MIN_DRAWS: usize = 2;
 
+/// Limit for the number of concurrent draws, shared by all clones.
 #[derive(Clone)]
 pub struct DrawPool {
     permits: Arc<Semaphore>,
@@ -26,17 +27,20 @@ impl Default for DrawPool {
 }
 
 impl DrawPool {
-    /// Waits for a permit. Callers acquire it before they read data, so that few callers hold data in memory.
+    /// Waits for a permit to draw. Callers acquire it before they read data, so that few callers
+    /// hold data in memory.
     pub async fn permit(&self) -> DrawPermit {
         // The semaphore is never closed. If it were, drawing without a permit would still be correct.
         DrawPermit(Arc::clone(&self.permits).acquire_owned().await.ok().map(Arc::new))
     }
 }
 
-/// Permit to read and draw something large.
+/// Permit to read and draw (render) something large.
 pub struct DrawPermit(Option<Arc<OwnedSemaphorePermit>>);
 
 impl DrawPermit {
+    /// Runs `draw` on a blocking thread. The permit is kept until `draw` has finished, even if the
+    /// caller is dropped.
     pub async fn draw<T: Send + 'static>(&self, draw: impl FnOnce() -> T + Send + 'static) -> T {
         let permit = self.0.clone();
         let drawn = tokio::task::spawn_blocking(move || {

@@ -39,14 +39,15 @@ use self::running_tools::RunningTools;
 use crate::clock;
 use crate::sessions::{Services, Sessions};
 
-/// Time that an idle session stays in memory.
+/// Time after which an idle session is removed from memory.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Pause before another attempt to open a session whose log could not be written.
+/// Pause before another attempt to open a session that could not be opened or written.
 const REOPEN_DELAY: Duration = Duration::from_secs(1);
-/// Maximum number of inputs in one commit.
+/// Maximum number of inputs that are handled before a commit.
 const MAX_INPUTS: usize = 256;
 
-/// Drives a session until it has been idle for a while, is deleted, or the server stops.
+/// Runs the driver of a session until the session has been idle for a while, is deleted, or the
+/// server stops.
 pub(crate) async fn run(id: SessionId, sessions: Sessions, mut inbox: mpsc::Receiver<Envelope>) {
     let mut ending = Ending::Restarted;
     let mut first = None;
@@ -81,12 +82,12 @@ pub(crate) async fn run(id: SessionId, sessions: Sessions, mut inbox: mpsc::Rece
     }
 }
 
-/// Reason for which a driver ended.
+/// Reason for which the driver of a session ended.
 enum Stop {
-    /// The session is idle, or the server stops.
+    /// The session was idle long enough, or the server stops.
     Done,
     Deleted,
-    /// The log could not be written.
+    /// The log could not be written, for the reason `why`.
     Storage {
         why: String,
         lost_run: bool,
@@ -113,15 +114,16 @@ struct Driver {
     request: Option<RunningRequest>,
     tools: RunningTools,
     prepared: PreparedCalls,
-    /// A history that is read when the MCP servers are ready.
+    /// History request that waits until MCP servers are ready. `None` if there is none.
     preparing: Option<Preparing>,
-    /// Programs and commands that are shutting down. Nothing is appended before they have ended.
+    /// Shutdowns of programs and commands. Nothing is appended to the log before they have ended.
     ending: Vec<Shutdown>,
-    /// Tools that are stopping. No reply is sent and nothing is started before they have ended.
+    /// Tasks of tools that are stopping. No reply is sent and nothing is started before they have
+    /// ended.
     stopped_tools: Vec<JoinHandle<()>>,
 }
 
-/// A history to read for a run.
+/// Request to read the history of the conversation for the agent of a run.
 struct HistoryRequest {
     run: ResponseId,
     remembers: bool,
@@ -133,7 +135,8 @@ struct Preparing {
 }
 
 impl Driver {
-    /// Opens the session from its log.
+    /// Creates the driver of a session from the session's log. `ending` is the reason why a run
+    /// that the log leaves open was interrupted.
     async fn open(id: &SessionId, sessions: &Sessions, ending: &Ending) -> Result<Self, Refused> {
         let services = &sessions.inner.services;
         let failed = |error: store::Error| Refused::Storage(error.to_string());
@@ -223,7 +226,8 @@ impl Driver {
         }
     }
 
-    /// Waits for the next command or input, and handles the inputs that are already available with it.
+    /// Waits for the next command or other input, and handles further inputs that are already
+    /// available.
     async fn take_next(&mut self, inbox: &mut mpsc::Receiver<Envelope>) -> Result<(), Stop> {
         let is_idle = self.session.is_idle();
         let deadline = self.session.deadline().map(instant);
@@ -258,14 +262,14 @@ impl Driver {
         self.take(Input::Command(command)).await
     }
 
-    /// Feeds the machine one input and carries out its immediate effects.
+    /// Gives the session's state machine one input and carries out its immediate effects.
     async fn take(&mut self, input: Input) -> Result<(), Stop> {
         let effects = self.session.on(clock::now(), input);
         self.carry_out_all(effects).await.map(drop)
     }
 
-    /// Commits the machine's records and carries out the effects that wait for the commit, until none are
-    /// left. Returns whether there were any effects.
+    /// Commits the pending records of the session and carries out the effects that wait for the
+    /// commit, until none are left. Returns whether there were any effects.
     async fn settle(&mut self) -> Result<bool, Stop> {
         let mut has_effects = false;
         loop {
@@ -289,7 +293,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Returns an input that is already available.
+    /// Returns an input from the agent or its tools that is already available. `None` if there is
+    /// none.
     fn try_next_input(&mut self) -> Option<Input> {
         if let Some(input) = self.tools.try_next() {
             return Some(input);
@@ -307,7 +312,8 @@ impl Driver {
         Some(Input::Agent(session::AgentInput::Response(part)))
     }
 
-    /// Waits until the programs and commands that are shutting down have ended.
+    /// Waits until the programs and commands that are shutting down have ended, and passes on their
+    /// last lines.
     async fn await_ending(&mut self) {
         for shutdown in std::mem::take(&mut self.ending) {
             let lines = shutdown.await.unwrap_or_default();
@@ -323,8 +329,8 @@ impl Driver {
     }
 }
 
-/// Waits for the next input that is not a command. The deadline and disconnected callers come first, so that
-/// a flood of output cannot delay them.
+/// Waits for the next input of a session that is not a command. The deadline and disconnected
+/// callers come first, so that a flood of output cannot delay them.
 async fn next_input(
     deadline: Option<Instant>,
     program: &mut Option<RunningProgram>,

@@ -9,14 +9,15 @@ use std::time::{Duration, SystemTime};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// Time limit for a program's help output; a program that takes longer has none.
+/// Time limit for a program to print its help text or version. A program that takes longer counts
+/// as one without output.
 const HELP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Cache of the help text or version that a program prints, valid until the program's file changes.
 #[derive(Debug, Default)]
 pub(super) struct HelpCache {
     cached: Mutex<Option<(Identity, Option<String>)>>,
-    /// Held while the program runs, so that concurrent callers run it once.
+    /// Lock that is held while the program runs, so that concurrent callers run it once.
     running: tokio::sync::Mutex<()>,
 }
 
@@ -37,7 +38,8 @@ impl Identity {
 }
 
 impl HelpCache {
-    /// Returns the cached output for this file. `None` if the program has not run or printed nothing.
+    /// Returns the cached help text or version of the program in this file. `None` if the program
+    /// has not run or printed nothing.
     pub(super) fn get(&self, file: &Path) -> Option<String> {
         self.cached_for(file).flatten()
     }
@@ -48,15 +50,16 @@ impl HelpCache {
         (Some(identity) == Identity::of(file).as_ref()).then(|| text.clone())
     }
 
-    /// Replaces the cached output with an empty one, because the program lacked a feature that it had
-    /// listed.
+    /// Replaces the cached help text by an empty one, because the program lacks a feature that its
+    /// help text lists.
     pub(super) fn invalidate(&self, file: &Path) {
         let identity = Identity::of(file);
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         *cached = identity.map(|it| (it, Some(String::new())));
     }
 
-    /// Runs `file` and caches its output, unless it is already cached.
+    /// Runs the program in `file` with these arguments and caches its output, unless it is cached
+    /// already.
     #[expect(clippy::disallowed_methods, reason = "the process ends with this call")]
     pub(super) async fn fill(
         &self,

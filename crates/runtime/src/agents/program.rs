@@ -10,24 +10,25 @@ use tools::processes::is_executable;
 
 use super::help::HelpCache;
 
-/// A program as configured.
+/// A program agent with its configuration: Claude Code, Codex or Pi.
 #[derive(Debug)]
 pub struct ProgramAgent {
     pub which: Which,
-    /// The program, followed by arguments that precede all others.
+    /// Command that starts the program: its name or path, then arguments that precede all others.
     pub command: Vec<String>,
-    /// Variables of the server's environment that it inherits. Its configured variables override
-    /// them.
+    /// Variables that the program inherits from the server's environment. Configured variables
+    /// override them.
     pub inherited: Vec<(OsString, OsString)>,
-    /// Idle time after which the process is ended.
+    /// Idle time after which the program's process is ended.
     pub idle_limit: Duration,
     /// Whether the program is not configured, and is therefore listed only if it is installed.
     pub is_optional: bool,
-    /// Help text of the program, which shows whether it supports the preferred protocol.
+    /// Cached help text or version of the program, which shows the protocol and features that it
+    /// supports.
     help: HelpCache,
 }
 
-/// A program with its settings.
+/// The program that an agent runs, with the program's settings.
 #[derive(Debug)]
 pub enum Which {
     Claude(Arc<claude::Settings>),
@@ -35,7 +36,7 @@ pub enum Which {
     Pi(Arc<pi::Settings>),
 }
 
-/// Settings in the configuration that all programs have in common.
+/// Configured settings that all program agents have in common.
 #[derive(Debug, Clone, Default)]
 pub struct ProgramSettings {
     pub command: Vec<String>,
@@ -56,8 +57,8 @@ fn install(kind: ProgramKind) -> &'static str {
 /// Names and contents of the files that Callboard ships for programs.
 pub const SHIPPED: [(&str, &str); 1] = [(pi::EXTENSION_FILE, pi::EXTENSION)];
 
-/// Returns whether a program may have a tool of this name. The tools of Claude Code begin with a
-/// capital letter, and every version adds some.
+/// Returns whether a tool with this name may belong to a program. The tools of Claude Code begin
+/// with a capital letter, and every version adds some.
 pub fn is_tool_of_program(name: &str) -> bool {
     let others = ["bash", "read", "edit", "write", "grep", "find", "ls", "apply_patch"];
     name.starts_with(|it: char| it.is_ascii_uppercase()) || others.contains(&name)
@@ -103,7 +104,8 @@ impl Which {
         }
     }
 
-    /// Returns the arguments with which the program prints its help text or version.
+    /// Returns the arguments with which the program prints its help text or version. `None` if it
+    /// does not have to be asked.
     fn help_arguments(&self) -> Option<&'static [&'static str]> {
         match self {
             // Claude Code reports its version in every conversation.
@@ -113,8 +115,8 @@ impl Which {
         }
     }
 
-    /// Returns the program's command and its backend. `help` is the help text or version that the
-    /// program printed.
+    /// Returns the command that starts the program, and the backend for its output. `help` is the
+    /// help text or version that the program printed.
     fn start(&self, launch: &Launch, help: Option<&str>) -> (Program, Box<dyn ProgramBackend>) {
         match self {
             Self::Claude(settings) => (
@@ -136,12 +138,13 @@ impl Which {
     }
 }
 
-/// Returns whether Codex supports the app-server protocol, which is assumed if it has no help text.
+/// Returns whether Codex supports the app-server protocol. That is assumed if `help`, its help
+/// text, is missing.
 fn has_app_server(help: Option<&str>) -> bool {
     help.is_none_or(codex::has_app_server)
 }
 
-/// Command and environment of a program to start, and its backend.
+/// Command and environment with which a program is to be started, and the backend for its output.
 pub struct Ready {
     pub backend: Box<dyn ProgramBackend>,
     pub command: Vec<String>,
@@ -160,7 +163,7 @@ impl ProgramAgent {
         Self { which, command, inherited, idle_limit, is_optional: false, help }
     }
 
-    /// Reads the help text of the installed program, unless it is cached.
+    /// Runs the installed program to cache its help text or version, unless that is cached already.
     pub async fn examine(&self) {
         let (Some(help_arguments), Some(file)) = (self.which.help_arguments(), self.found()) else {
             return;
@@ -171,7 +174,8 @@ impl ProgramAgent {
             .await;
     }
 
-    /// Returns the version that the installed program reports, if any.
+    /// Returns the version that the installed program reports. `None` if it is not installed or
+    /// reports none.
     pub async fn version(&self) -> Option<String> {
         let file = self.found()?;
         let arguments = self.command.iter().skip(1).map(String::as_str);
@@ -180,7 +184,8 @@ impl ProgramAgent {
         pi::version_in(&help.get(&file)?)
     }
 
-    /// Returns the features that the installed program lacks, as far as they are known.
+    /// Returns a text on the features that the installed program lacks. `None` if it lacks none, as
+    /// far as is known.
     pub fn limits(&self) -> Option<&'static str> {
         let is_limited =
             matches!(self.which, Which::Codex(_)) && !has_app_server(self.help_text().as_deref());
@@ -190,7 +195,7 @@ impl ProgramAgent {
         )
     }
 
-    /// Returns whether the program accepts messages during a run.
+    /// Returns whether the program accepts messages during a run (steering).
     pub fn can_be_steered(&self) -> bool {
         match self.which {
             Which::Claude(_) | Which::Pi(_) => true,
@@ -198,14 +203,15 @@ impl ProgramAgent {
         }
     }
 
-    /// Records that the program's preferred protocol does not work, whatever its help text says.
+    /// Records that the program does not support the preferred protocol, whatever its help text
+    /// says.
     pub fn mark_outdated(&self) {
         if let Some(file) = self.found() {
             self.help.invalidate(&file);
         }
     }
 
-    /// Returns the help text or version of the installed program, if it is cached.
+    /// Returns the cached help text or version of the installed program. `None` if none is cached.
     fn help_text(&self) -> Option<String> {
         self.found().and_then(|it| self.help.get(&it))
     }
@@ -222,8 +228,9 @@ impl ProgramAgent {
         Ready { backend, command, environment }
     }
 
-    /// Returns the reason why the program cannot work, and how to fix that. It is determined at
-    /// every call, because people install programs while the server runs.
+    /// Returns the reason why the program cannot work, and how to fix that. `None` if it is
+    /// installed. It is determined at every call, because people install programs while the server
+    /// runs.
     pub fn problem(&self) -> Option<String> {
         if self.found().is_some() {
             return None;
@@ -245,7 +252,7 @@ impl ProgramAgent {
         }
     }
 
-    /// Returns the file to execute.
+    /// Returns the path of the program's executable file. `None` if it is not installed.
     fn found(&self) -> Option<PathBuf> {
         let command = Path::new(self.command.first()?);
         // A name that contains a folder is not looked up in `PATH`.
@@ -256,7 +263,7 @@ impl ProgramAgent {
         folders.map(|it| it.join(command)).find(|it| is_executable(it))
     }
 
-    /// Returns the program's `PATH`.
+    /// Returns the `PATH` variable of the program's environment. `None` if it is not set.
     pub fn search_path(&self) -> Option<&OsStr> {
         let path = self.inherited.iter().find(|(name, _)| name == OsStr::new("PATH"));
         path.map(|(_, path)| path.as_os_str())

@@ -8,16 +8,16 @@ use std::task::{Context, Poll};
 use session::{Answer, Command, Refused, ReplyId};
 use tokio::sync::oneshot;
 
-/// The channel to a caller.
+/// Channel for the reply to a caller.
 pub(crate) type Reply = oneshot::Sender<Result<Answer, Refused>>;
 
-/// Returns a number that is unique in this process.
+/// Returns a new caller id that is unique in this process.
 pub(crate) fn new_reply_id() -> ReplyId {
     static LAST: AtomicU64 = AtomicU64::new(0);
     ReplyId(LAST.fetch_add(1, Ordering::Relaxed) + 1)
 }
 
-/// A command with the channel for its reply.
+/// A command to a session, with the channel for its reply.
 pub(crate) struct Envelope {
     pub(crate) command: Command,
     pub(crate) reply: Reply,
@@ -32,22 +32,23 @@ impl Envelope {
         matches!(self.command, Command::Stop { .. })
     }
 
-    /// Confirms a command without handling it.
+    /// Replies that the command is done, without handling it.
     pub(super) fn confirm(self) {
         let _ = self.reply.send(Ok(Answer::Done));
     }
 }
 
-/// All callers of a session.
+/// The callers that wait for replies of a session.
 #[derive(Default)]
 pub(super) struct Callers {
     waiting: HashMap<ReplyId, Reply>,
-    /// Callers of tools, whose calls are cancelled when they disconnect.
+    /// Callers that wait for the outcome of a relayed tool call, which is cancelled when they
+    /// disconnect.
     of_tools: HashSet<ReplyId>,
 }
 
 impl Callers {
-    /// Keeps the caller and returns its command.
+    /// Adds the caller of a command and returns the command.
     pub(super) fn add(&mut self, envelope: Envelope) -> Command {
         let Envelope { command, reply } = envelope;
         let caller = command.caller();
@@ -70,7 +71,7 @@ impl Callers {
         !self.waiting.is_empty()
     }
 
-    /// Refuses all callers that still wait.
+    /// Refuses the commands of all callers that still wait.
     pub(super) fn refuse_all(&mut self, why: &Refused) {
         self.of_tools.clear();
         for (_, reply) in self.waiting.drain() {
@@ -78,7 +79,7 @@ impl Callers {
         }
     }
 
-    /// Waits until a caller of a tool has disconnected.
+    /// Waits until the caller of a relayed tool call has disconnected, and returns its id.
     pub(super) async fn next_gone(&mut self) -> ReplyId {
         poll_fn(|context| self.poll_gone(context)).await
     }

@@ -19,7 +19,8 @@ use crate::sessions::Services;
 use crate::{clock, history};
 
 impl Driver {
-    /// Carries out one effect. Returns the input with the result if the machine asked for one.
+    /// Carries out one effect of the session's state machine. Returns the input that answers the
+    /// effect, if it has an answer.
     pub(super) async fn carry_out(&mut self, effect: Effect) -> Result<Option<Input>, Stop> {
         match effect {
             Effect::Judge { query, call } => {
@@ -89,7 +90,8 @@ impl Driver {
         Ok(None)
     }
 
-    /// Carries out an order about the program, if it runs.
+    /// Carries out an order about the process of the session's program. Does nothing if no program
+    /// runs.
     fn drive_program(&mut self, order: ProgramOrder) {
         let Some(program) = &mut self.program else { return };
         let process = &mut program.process;
@@ -103,7 +105,7 @@ impl Driver {
         }
     }
 
-    /// Appends records, then publishes them. Nothing is appended while a program is shutting down.
+    /// Appends records to the session's log, then publishes them to subscribers.
     async fn append(
         &mut self,
         records: Vec<Record>,
@@ -127,8 +129,9 @@ impl Driver {
         Ok(())
     }
 
-    /// Ends the session's work because the log cannot be written. The failure is published once, not at every
-    /// attempt to open the session again. Returns when all work of the run has ended.
+    /// Ends the session's work because the log cannot be written, and waits until all work of the
+    /// run has ended. The failure is published once, not at every attempt to open the session
+    /// again.
     async fn give_up(&mut self, error: &store::AppendError) -> Stop {
         let why = error.to_string();
         let lost_run = self.session.has_run();
@@ -163,7 +166,8 @@ impl Driver {
         }
     }
 
-    /// Stores raw lines. They are not part of the log, so the session continues if that fails.
+    /// Stores raw lines of the program and counts of unrecognized messages. They are not part of
+    /// the log, so the session continues if that fails.
     async fn store_raw(&mut self, lines: Vec<RawLine>, unrecognized: BTreeMap<String, u64>) {
         let store = &self.services.store;
         let mut stored = Ok(());
@@ -186,8 +190,8 @@ impl Driver {
         }
     }
 
-    /// Stores a grant. If that fails, the call itself is still allowed, and later calls need an approval
-    /// again.
+    /// Stores a permanent grant. If that fails, the tool call itself is still allowed, and later
+    /// calls need an approval again.
     async fn store_grant(&mut self, id: String, covers: String) {
         let grant = Grant { id, covers, at: clock::now() };
         if let Err(error) = self.services.store.add_grant(grant).await {
@@ -204,7 +208,8 @@ impl Driver {
         self.callers.reply(to, answer);
     }
 
-    /// Starts a tool, if the call was judged with these arguments.
+    /// Starts the tool of a call, if the call was judged with exactly these arguments. Otherwise
+    /// the outcome of the call is an error.
     fn run_tool(&mut self, run: ResponseId, call_id: CallId, arguments: &str) {
         let (stop, stopped) = watch::channel(false);
         let updates = self.tools.updates();
@@ -238,7 +243,7 @@ impl Driver {
         self.tools.add(run, call_id, stop, task);
     }
 
-    /// Ends processes that calls of an earlier server left behind.
+    /// Ends processes that these tool calls of an earlier server left running.
     fn end_processes(&mut self, calls: Vec<CallId>) {
         for call_id in calls {
             let processes = Processes::of(None, &Mark::of_call(&call_id));
@@ -246,8 +251,8 @@ impl Driver {
         }
     }
 
-    /// Reads the history, or first waits for MCP servers whose tools the agent may use. The run can be
-    /// stopped during that time.
+    /// Reads the history for the agent, or first waits for MCP servers whose tools the agent may
+    /// use. The run can be stopped during that time. Returns `None` if the history follows later.
     async fn prepare_history(
         &mut self,
         request: HistoryRequest,
@@ -269,7 +274,8 @@ impl Driver {
         }
     }
 
-    /// Reads a history after MCP servers have become ready.
+    /// Reads the history for the agent after MCP servers have become ready, and gives it to the
+    /// session.
     pub(super) async fn read_prepared(&mut self, request: HistoryRequest) -> Result<(), Stop> {
         let history = self.read_history(request).await;
         self.take(history).await
@@ -284,7 +290,7 @@ impl Driver {
         Input::History { run, result: result.map_err(|error| error.to_string()) }
     }
 
-    /// Returns the tools that the agent may call now.
+    /// Returns Callboard's tools that the session's agent may call now.
     fn offered_tools(&self) -> OfferedTools {
         let Services { agents, tools, .. } = &*self.services;
         let agent = &self.session.summary().agent;

@@ -9,11 +9,12 @@ use std::path::Path;
 use backends::ResumeId;
 use transcript::Summary;
 
-/// Number of consecutive failures after which a conversation is not resumed any more.
+/// Number of consecutive failed attempts after which a program's conversation is not resumed any
+/// more.
 const MAX_FAILED_RESUMES: u32 = 2;
 
-/// Returns the id of the program's own conversation, or the reason why it cannot be resumed. `None` if there
-/// is no conversation.
+/// Returns the id of the program's own conversation to resume, or the reason why it cannot be
+/// resumed. `None` if the log knows of no such conversation.
 pub(crate) fn resume_id(
     summary: &Summary,
     workspace: &Path,

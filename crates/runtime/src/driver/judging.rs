@@ -47,7 +47,7 @@ fn prepare(services: &Services, call: &ProposedCall) -> PreparedCall {
     services.tools.prepare(&call.tool_name, &call.arguments, &call.workspace)
 }
 
-/// Judges a call of a Callboard tool, ignoring grants.
+/// Judges a tool call that Callboard runs by the policy, ignoring stored grants.
 fn judge_own(services: &Services, agent: &str, call: &PreparedCall) -> Judged {
     if let Some(ruling) = why_impossible(services, agent, call) {
         let (matching, covers, target) = (None, None, None);
@@ -62,7 +62,7 @@ fn judge_own(services: &Services, agent: &str, call: &PreparedCall) -> Judged {
     Judged { ruling, matching, is_granted_always: false, covers, target }
 }
 
-/// Judges a call of a tool of the agent's program, ignoring grants.
+/// Judges a tool call that the agent's program runs by the policy, ignoring stored grants.
 fn judge_program(
     services: &Services,
     agent: &str,
@@ -107,7 +107,8 @@ fn ruling(verdict: Verdict) -> Ruling {
     }
 }
 
-/// Returns a ruling that denies a call which could not run even if it were approved.
+/// Returns the ruling for a tool call that cannot run even if a person approves it. `None` if it
+/// can run.
 fn why_impossible(services: &Services, agent: &str, call: &PreparedCall) -> Option<Ruling> {
     let tool = call.parsed().tool();
     // A model may name tools that it was not offered.

@@ -12,10 +12,10 @@ use crate::driver::from_log;
 use crate::driver::process::{Process, ProcessOutput, Start};
 use crate::passes::Pass;
 
-/// The running program of an agent.
+/// The running process of a program agent.
 pub(super) struct RunningProgram {
     pub(super) process: Process,
-    /// Pass for Callboard's tools, valid while the program runs.
+    /// Pass with which the program may call Callboard's tools, valid while the program runs.
     _pass: Option<Pass>,
 }
 
@@ -41,7 +41,8 @@ impl RunningProgram {
 }
 
 impl Driver {
-    /// Launches the agent. Also returns a notice if a program cannot resume its conversation.
+    /// Launches the agent of the session. Also returns a notice for the log if a program cannot
+    /// resume its conversation.
     pub(super) async fn launch(
         &mut self,
         workspace: PathBuf,
@@ -75,7 +76,8 @@ impl Driver {
         }
     }
 
-    /// Returns the agent's start parameters, and a notice if it cannot resume its conversation.
+    /// Returns the parameters with which to launch the agent, and a notice if its program cannot
+    /// resume its conversation.
     fn launch_settings(&self, workspace: &Path, pass: Option<&Pass>) -> (Launch, Option<String>) {
         let (resume, notice) = match from_log::resume_id(self.session.summary(), workspace) {
             Some(Err(why)) => {

@@ -6,7 +6,7 @@ use transcript::{MessageId, Record, ResponseId, RunMessage, SessionId};
 
 use super::Driver;
 
-/// Number of messages that are read to find the answer that follows a message.
+/// Maximum number of messages that are read from the store to find an answer.
 const ROWS_READ: usize = 50;
 
 impl Driver {
@@ -36,7 +36,8 @@ impl Driver {
     }
 }
 
-/// Returns the answer at the end of the history, if the last message is an answer.
+/// Returns the id of the answer at the end of the conversation. `None` if the last message is not
+/// an answer or is superseded.
 async fn last_answer(store: &Store, id: &SessionId) -> Result<Option<String>, store::Error> {
     let window = Window { before: None, limit: ROWS_READ };
     let mut rows = store.messages(id, window).await?.into_iter();
@@ -44,7 +45,8 @@ async fn last_answer(store: &Store, id: &SessionId) -> Result<Option<String>, st
     Ok(last.filter(is_answer).filter(|it| !it.superseded).map(|it| it.id))
 }
 
-/// Returns the answer with this id, or the answer to the message with this id, unless it is superseded.
+/// Returns the id of the answer with this id, or of the answer to the message with this id. `None`
+/// if there is none or it is superseded.
 async fn answer_at(
     store: &Store,
     id: &SessionId,

@@ -7,7 +7,8 @@ use session::ProposedCall;
 use tools::PreparedCall;
 use transcript::{CallId, ResponseId};
 
-/// The prepared calls of the open run. A call has several entries if a person has edited its arguments.
+/// Tool calls of the open run that were judged and may still run. A call has several entries if a
+/// person has edited its arguments.
 #[derive(Default)]
 pub(super) struct PreparedCalls {
     run: Option<ResponseId>,
@@ -15,14 +16,14 @@ pub(super) struct PreparedCalls {
 }
 
 impl PreparedCalls {
-    /// Removes the calls of other runs.
+    /// Removes the tool calls of all runs except this one.
     pub(super) fn keep_only(&mut self, run: &ResponseId) {
         if self.run.as_ref() != Some(run) {
             *self = Self { run: Some(run.clone()), calls: HashMap::new() };
         }
     }
 
-    /// Returns the call as it was prepared with these arguments.
+    /// Returns the tool call as it was prepared with these arguments. `None` if it was not.
     pub(super) fn get(&self, call_id: &CallId, arguments: &str) -> Option<Arc<PreparedCall>> {
         let prepared = self.calls.get(call_id)?.iter().find(|(text, _)| text == arguments);
         prepared.map(|(_, prepared)| Arc::clone(prepared))
@@ -32,7 +33,8 @@ impl PreparedCalls {
         self.calls.entry(call.call_id).or_default().push((call.arguments, prepared));
     }
 
-    /// Removes a call, and returns it as it was prepared with these arguments.
+    /// Removes a tool call, and returns it as it was prepared with these arguments. `None` if it
+    /// was not.
     pub(super) fn take(&mut self, call_id: &CallId, arguments: &str) -> Option<Arc<PreparedCall>> {
         let prepared = self.get(call_id, arguments);
         self.calls.remove(call_id);

@@ -27,31 +27,32 @@ use transcript::{ErrorCode, ErrorInfo};
 use crate::clock;
 use crate::pulse::Pulse;
 
-/// Maximum length of a line. The output of a tool is one line.
+/// Maximum length of a line of a program's stdout, in bytes. Programs report the complete output of
+/// a tool in one line.
 const MAX_LINE: usize = 64 * 1024 * 1024;
-/// Maximum number of bytes of one read.
+/// Maximum number of bytes of one read from a program's stdout.
 const READ_BYTES: usize = 64 * 1024;
-/// Maximum number of reads that wait for the session.
+/// Maximum number of reads from a program's stdout that wait for the session.
 const PENDING_READS: usize = 4;
 const STDERR_TAIL: usize = 16 * 1024;
-/// Maximum number of bytes that are kept of a program's output during its shutdown.
+/// Maximum number of bytes that are kept of a program's stdout during its shutdown.
 const MAX_LATE_BYTES: usize = 1024 * 1024;
-/// Time limit for the end of a pipe after all processes are gone.
+/// Time limit for the end of a program's stdout and stderr after all its processes have ended.
 const PIPE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A program to start.
+/// Command, folder and environment of a program to start.
 pub(super) struct Start {
     pub(super) command: Vec<String>,
     pub(super) workspace: PathBuf,
-    /// The complete environment of the process.
+    /// Complete environment of the process.
     pub(super) environment: Vec<(OsString, OsString)>,
 }
 
-/// Output of a program.
+/// Output of a program's process: a line of stdout, or the end.
 #[derive(Debug)]
 pub(super) enum ProcessOutput {
     Line(Line),
-    /// Exit code; `None` if a signal ended the process.
+    /// Exit code of the process. `None` if a signal ended it.
     Exited(Option<i32>),
 }
 
@@ -64,33 +65,34 @@ impl ProcessOutput {
     }
 }
 
-/// The shutdown of a program or of its commands. Resolves when all processes have ended, to the late lines.
+/// Task that shuts down a program or its commands. It resolves to the program's last lines when all
+/// processes have ended.
 pub(super) type Shutdown = JoinHandle<Vec<Line>>;
 
-/// A running program. Dropping it ends it.
+/// The process of a running program. Dropping it ends the program.
 pub(super) struct Process {
     pub(super) pulse: Arc<Pulse>,
     processes: Processes,
     stderr: StderrTail,
-    /// Number of bytes of stderr before this run.
+    /// Number of bytes that the program wrote to stderr before this run.
     written_before: u64,
-    /// Number of bytes of stderr before the program opened its conversation.
+    /// Number of bytes that the program wrote to stderr before it opened its conversation.
     written_starting: u64,
-    /// Commands of earlier runs that still run.
+    /// Commands that earlier runs of the program started and that still run.
     earlier_commands: Vec<Begun>,
-    /// Output that was received and not returned yet.
+    /// Output of the program that was received and not returned yet.
     buffered: VecDeque<ProcessOutput>,
     output: mpsc::Receiver<Vec<ProcessOutput>>,
-    /// Lines for stdin; `None` once stdin is closed.
+    /// Channel for lines to the program's stdin. `None` once stdin is closed.
     input: Option<mpsc::UnboundedSender<String>>,
-    /// Sending on this channel or dropping it ends the program.
+    /// Signal to end the program, given by sending on this channel or dropping it.
     stop: Option<oneshot::Sender<()>>,
     keeper: JoinHandle<()>,
 }
 
 impl Process {
-    /// Starts a program. It is stored before it is started, so that the next server can find and end it after
-    /// a crash.
+    /// Starts a program. The process is stored before it is started, so that the next server can
+    /// find and end it after a crash.
     pub(super) async fn start(store: &Store, start: Start) -> Result<Self, ErrorInfo> {
         let mark = Mark::of_agent(clock::new_mark());
         let unknown = store::Process { mark: mark.value.clone(), leader: None };
@@ -144,12 +146,12 @@ impl Process {
         let _ = self.input.as_ref().map(|it| it.send(line));
     }
 
-    /// Closes stdin after the queued lines.
+    /// Closes the program's stdin after the queued lines.
     pub(super) fn close_input(&mut self) {
         self.input = None;
     }
 
-    /// Returns the next output. There is none after [`ProcessOutput::Exited`].
+    /// Waits for the next output of the program. There is none after [`ProcessOutput::Exited`].
     pub(super) async fn next(&mut self) -> ProcessOutput {
         loop {
             if let Some(output) = self.buffered.pop_front() {
@@ -175,24 +177,27 @@ impl Process {
         self.buffered.extend(output);
     }
 
-    /// Attributes running commands and the stderr so far to earlier runs.
+    /// Attributes the commands that run now and the stderr so far to earlier runs, because a run
+    /// begins.
     pub(super) fn begin_run(&mut self) {
         self.earlier_commands = self.processes.commands();
         self.written_before = self.stderr.written();
     }
 
-    /// Marks the end of the start. Earlier stderr lines are not shown as reasons of a later failure.
+    /// Marks the end of the program's start. Earlier stderr is not shown as the reason of a later
+    /// failure.
     pub(super) fn mark_started(&mut self) {
         self.written_starting = self.stderr.written();
     }
 
-    /// Takes the stderr of this run. For a running program, the stderr of its start is excluded.
+    /// Returns the program's stderr of this run, once. For a running program, the stderr of its
+    /// start is left out.
     pub(super) fn take_stderr(&mut self, is_running: bool) -> String {
         let before = std::mem::replace(&mut self.written_before, self.stderr.written());
         self.stderr.since(if is_running { before.max(self.written_starting) } else { before })
     }
 
-    /// Ends the commands that the program started in this run.
+    /// Ends the commands that the program has started in this run.
     pub(super) fn end_commands(&self) -> Shutdown {
         let (processes, earlier) = (self.processes.clone(), self.earlier_commands.clone());
         tokio::spawn(async move {
@@ -201,12 +206,12 @@ impl Process {
         })
     }
 
-    /// Asks the program to end. Its output is read until then.
+    /// Asks the program to end. Its output until then is still read.
     pub(super) fn stop(&mut self) {
         self.stop = None;
     }
 
-    /// Ends the program and all its descendants.
+    /// Ends the program and all its descendants, and collects its last lines.
     pub(super) fn end(mut self) -> Shutdown {
         self.stop();
         self.close_input();
@@ -226,7 +231,7 @@ impl Process {
     }
 }
 
-/// Owner of the child process until it and all its descendants have ended.
+/// Owner of a program's child process until the process and all its descendants have ended.
 struct Keeper {
     child: Child,
     processes: Processes,
@@ -311,7 +316,8 @@ async fn read_lines(stdout: Option<ChildStdout>, output: mpsc::Sender<Vec<Proces
     }
 }
 
-/// Reads available bytes. Returns `None` at the end or after an error.
+/// Reads the bytes that a pipe has available. Returns `None` at the end of the pipe or after an
+/// error.
 async fn read_some(pipe: &mut (impl AsyncRead + Unpin), buffer: &mut [u8]) -> Option<usize> {
     pipe.read(buffer).await.ok().filter(|n| *n > 0)
 }

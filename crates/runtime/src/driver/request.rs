@@ -14,16 +14,16 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 
-/// Maximum number of bytes that wait for the agent.
+/// Maximum number of bytes of an HTTP response that wait for the agent.
 const MAX_BUFFERED: usize = 256 * 1024;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-/// Number of steps into which a timeout is divided.
+/// Number of steps into which the idle timeout of a request is divided.
 const STEPS: u32 = 16;
-/// Maximum delay of a timer on a busy machine.
+/// Maximum delay of a timer on a busy machine. A longer delay means that the process was suspended.
 const TIMER_DELAY: Duration = Duration::from_millis(500);
 
-/// The HTTP client of all requests, which pools connections. It is created by the first request, because it
-/// loads the certificates of the system.
+/// HTTP client of all model agents, which pools connections. It is created by the first request,
+/// because it loads the certificates of the system.
 #[derive(Default)]
 pub(crate) struct HttpClient {
     client: OnceLock<Result<Client, Lost>>,
@@ -35,14 +35,15 @@ impl HttpClient {
     }
 }
 
-/// Creates a client that does not follow redirects, because requests contain keys for one host.
+/// Creates an HTTP client that does not follow redirects, because requests contain keys for one
+/// host.
 fn make_client() -> reqwest::Result<Client> {
     let agent = concat!("callboard/", env!("CARGO_PKG_VERSION"));
     let client = tools::http_client_builder().user_agent(agent).connect_timeout(CONNECT_TIMEOUT);
     client.redirect(redirect::Policy::none()).build()
 }
 
-/// A running request. Dropping it closes its connection.
+/// A running HTTP request of a model agent. Dropping it closes its connection.
 pub(super) struct RunningRequest {
     task: AbortHandle,
     parts: mpsc::Receiver<ResponsePart>,
@@ -62,7 +63,7 @@ impl RunningRequest {
         Self { task: task.abort_handle(), parts }
     }
 
-    /// Returns the next part. There is none after [`ResponsePart::Ended`].
+    /// Waits for the next part of the HTTP response. There is none after [`ResponsePart::Ended`].
     pub(super) async fn next(&mut self) -> ResponsePart {
         self.parts.recv().await.unwrap_or_else(|| {
             let message = "the request was dropped".to_owned();
@@ -124,8 +125,8 @@ async fn send(
     }
 }
 
-/// Runs `work` with a timeout, which is divided into steps. A step that took much longer than it should does
-/// not count: the process was suspended, and received bytes may still be unread.
+/// Awaits `work` with a timeout, which is divided into steps. A step that took much longer than it
+/// should does not count: the process was suspended, and received bytes may still be unread.
 async fn with_timeout<T>(
     idle_timeout: Duration,
     work: impl Future<Output = reqwest::Result<T>>,

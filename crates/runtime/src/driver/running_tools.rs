@@ -10,7 +10,7 @@ use transcript::{CallId, ResponseId};
 
 use super::callers::new_reply_id;
 
-/// Maximum number of unread updates before tools have to wait.
+/// Maximum number of tool updates that the session has not read before tools have to wait.
 const UPDATES: usize = 64;
 
 pub(super) struct RunningTools {
@@ -18,11 +18,11 @@ pub(super) struct RunningTools {
     tools: HashMap<CallId, RunningTool>,
     sender: mpsc::Sender<ToolUpdate>,
     updates: mpsc::Receiver<ToolUpdate>,
-    /// Confirmations for tools that wait until their event is in the log.
+    /// Channels that confirm to tools that their event is in the log, by the id of the reply.
     emitting: HashMap<ReplyId, oneshot::Sender<()>>,
 }
 
-/// A running tool. Dropping it stops the tool.
+/// A tool that runs for a call. Dropping it stops the tool.
 struct RunningTool {
     task: JoinHandle<()>,
     stop: watch::Sender<bool>,
@@ -36,7 +36,7 @@ impl Default for RunningTools {
 }
 
 impl RunningTools {
-    /// Returns the channel for a new tool's updates.
+    /// Returns the channel on which a new tool sends its updates.
     pub(super) fn updates(&self) -> mpsc::Sender<ToolUpdate> {
         self.sender.clone()
     }
@@ -52,7 +52,7 @@ impl RunningTools {
         self.tools.insert(call_id, RunningTool { task, stop });
     }
 
-    /// Asks one tool to stop.
+    /// Asks the tool of this call to stop.
     pub(super) fn stop(&self, call_id: &CallId) {
         if let Some(tool) = self.tools.get(call_id) {
             // Fails if the tool has ended and its outcome is not handled yet.
@@ -70,7 +70,8 @@ impl RunningTools {
         tools.into_values().map(stop).collect()
     }
 
-    /// Confirms that a tool's event is in the log. Returns whether a tool waited for this reply.
+    /// Confirms to a tool that its event is in the log, unless writing it failed. Returns whether a
+    /// tool waited for this reply.
     pub(super) fn confirm(&mut self, id: ReplyId, is_written: bool) -> bool {
         let Some(written) = self.emitting.remove(&id) else { return false };
         if is_written {
@@ -79,7 +80,7 @@ impl RunningTools {
         true
     }
 
-    /// Waits for the next update of a tool.
+    /// Waits for the next update of any tool.
     pub(super) async fn next(&mut self) -> Input {
         match self.updates.recv().await {
             Some(update) => self.as_input(update),
