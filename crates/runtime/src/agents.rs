@@ -113,6 +113,7 @@ impl ToolChoice {
         self.any(|it| is_about(it, Some(server)))
     }
 
+    /// Returns whether the agent may use the tool with this name.
     pub fn takes(&self, tool: &str) -> bool {
         self.any(|it| is_about(it, mcp::server_of(tool)) && it.fits(tool))
     }
@@ -215,6 +216,7 @@ impl Agents {
         })
     }
 
+    /// Returns whether the agent `asker` may send messages to the agent `asked`.
     pub fn may_message(&self, asker: &str, asked: &str) -> bool {
         let fits = |patterns: &[Pattern]| patterns.iter().any(|it| it.fits(asked));
         self.find(asker)

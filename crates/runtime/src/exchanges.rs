@@ -32,10 +32,10 @@ use session::{Command, ExchangeNews, ExchangeOpening, NewMessage, Outcome, Refus
 
 pub(crate) use wait_graph::WaitGraph;
 
-/// Pause before another attempt to write to the log of the asker.
+/// Pause before another attempt to write to the log of the asking session.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Limits for messages between agents.
+/// Limits for exchanges: messages between agents and their replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExchangeLimits {
     /// Maximum length of a chain of messages between agents that begins with a message of a person.
@@ -44,9 +44,9 @@ pub struct ExchangeLimits {
     pub per_run: usize,
     /// Maximum number of messages of other agents in the queue of one session.
     pub queued: usize,
-    /// Time limit of an answer, unless the message sets one.
+    /// Time limit for the reply to a message, unless the message sets one.
     pub timeout: Duration,
-    /// Rule that chooses the session of a message that names none.
+    /// Rule that chooses the session for a message that names none.
     pub session: SessionRule,
 }
 
@@ -62,23 +62,24 @@ impl Default for ExchangeLimits {
     }
 }
 
-/// A message to another session.
+/// A message from an agent to another session.
 struct OutgoingMessage {
     asked: SessionId,
     text: String,
     from: Sender,
 }
 
-/// A message that is in the asker's log and not delivered yet.
+/// A message to another agent that is in the asking session's log and not delivered yet.
 struct Opened {
     outgoing: OutgoingMessage,
-    /// Session to create for the message.
+    /// Session to create for the message. `None` if the message goes to an existing session.
     new: Option<NewSession>,
     followed: Followed,
 }
 
 impl Sessions {
-    /// Sends a message to another agent. A failure or refusal is recorded in the asker's log too.
+    /// Sends a message to another agent, and waits for the reply if the message is synchronous. A
+    /// failure or refusal is recorded in the asking session's log too.
     async fn message_agent(
         &self,
         message: PeerMessage,
@@ -119,7 +120,8 @@ impl Sessions {
         Ok(PeerReply { exchange_id, session, answer })
     }
 
-    /// Appends the message to the asker's log, or the reason why it cannot be sent.
+    /// Chooses the session for a message to another agent, and appends the message to the asking
+    /// session's log, or the reason why it cannot be sent.
     async fn open_exchange(
         &self,
         message: PeerMessage,
@@ -163,7 +165,8 @@ impl Sessions {
         Ok(Opened { outgoing: OutgoingMessage { asked, text, from }, new, followed })
     }
 
-    /// Delivers the message, waits for the end of the exchange, and appends it to the asker's log.
+    /// Delivers a synchronous message, waits for the end of the exchange, and appends that end to
+    /// the asking session's log.
     async fn wait_for_answer(
         &self,
         asker: &SessionId,
@@ -183,7 +186,8 @@ impl Sessions {
         outcome
     }
 
-    /// Waits for the end of the exchange. Time in which a person has to decide about a call does not count.
+    /// Waits for the end of an exchange, at most for the time limit. Time in which a person has to
+    /// decide about a tool call does not count.
     async fn wait_with_time_limit(
         &self,
         asker: &SessionId,
@@ -223,8 +227,8 @@ impl Sessions {
         }
     }
 
-    /// Reports every change of state to the asker's session. After a restart of the server, the exchange
-    /// continues from the log.
+    /// Follows an asynchronous exchange to its end, and reports each change of state to the asking
+    /// session. After a restart of the server, the exchange continues from the log.
     async fn follow_to_end(
         &self,
         asker: &SessionId,
@@ -254,7 +258,8 @@ impl Sessions {
         }
     }
 
-    /// Appends a report to the asker's log, with retries until the server stops or the session is gone.
+    /// Appends news of an exchange to the asking session's log, with retries until the server stops
+    /// or the session is gone.
     async fn report(&self, asker: &SessionId, id: &ExchangeId, news: ExchangeNews) {
         while !self.is_stopping() {
             match self.report_once(asker, id, news.clone()).await {
@@ -274,7 +279,8 @@ impl Sessions {
         self.ask(asker, |reply| Command::UpdateExchange { exchange_id, news, reply }).await
     }
 
-    /// Sends the message to the asked session. Repeated calls send it once.
+    /// Sends the message of an exchange to the asked session, which it may create first. Repeated
+    /// calls send the message once.
     async fn deliver(
         &self,
         outgoing: &OutgoingMessage,
@@ -299,7 +305,8 @@ impl Sessions {
         Ok(follower)
     }
 
-    /// Cancels an exchange whose answer is not needed any more: removes the queued message or stops the run.
+    /// Withdraws the message of an exchange whose answer is not needed any more: removes it from
+    /// the queue or stops the run that answers it.
     pub(super) async fn abandon(&self, asked: &SessionId, exchange_id: &ExchangeId, by: &str) {
         let (exchange_id, by) = (exchange_id.clone(), by.to_owned());
         // A deleted session has nothing to stop.
@@ -336,7 +343,8 @@ impl Sessions {
         }
     }
 
-    /// Follows an exchange again, after a restart. `None` if it is followed already.
+    /// Follows an open exchange again, after a restart. `None` if it is followed already, or its
+    /// message cannot be read.
     async fn follow_again(
         &self,
         asker: &SessionId,
@@ -378,7 +386,7 @@ fn never_sent() -> ErrorInfo {
     ErrorInfo::new(ErrorCode::AgentFailed, message)
 }
 
-/// Converts a refusal of a session to an error for the agent.
+/// Converts the refusal of a message by a session to an error for the sending agent.
 fn as_error(refused: Refused) -> ErrorInfo {
     let code = match &refused {
         Refused::QueueFull(_) => ErrorCode::QueueFull,

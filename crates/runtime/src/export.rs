@@ -15,21 +15,23 @@ use transcript::{
 use crate::draw_pool::{DrawPermit, in_place};
 use crate::window;
 
-/// Maximum size of an embedded attachment. Larger attachments are only named.
+/// Maximum size in bytes of an attachment that an exported file contains. Larger attachments are
+/// only named.
 const ATTACHED_MAX: u64 = 4 * 1024 * 1024;
 const PAGE: usize = 1000;
-/// Key of the page settings in the store.
+/// Name of the setting under which the store keeps the page settings.
 pub const PAGE_SETTINGS: &str = "page";
 
+/// File format of an exported session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// The complete page.
+    /// The complete page, as an HTML file.
     #[default]
     Html,
-    /// Markdown.
+    /// The conversation as Markdown.
     Md,
-    /// Messages as JSON.
+    /// The messages as JSON.
     Json,
     /// The log, one record per line.
     Jsonl,
@@ -46,10 +48,10 @@ impl Format {
         }
     }
 
-    /// All formats.
+    /// All export formats.
     pub const ALL: [Self; 4] = [Self::Html, Self::Md, Self::Json, Self::Jsonl];
 
-    /// Returns the name of the format in the API and on the command line.
+    /// Returns the name of the export format in the API and on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::Html => "html",
@@ -60,7 +62,8 @@ impl Format {
     }
 }
 
-/// Exports the session as it was at a record number, or as it is. `None` if there is no such session.
+/// Exports a session as a text in this format, as it was at the record `at` or as it is now. `None`
+/// if there is no such session.
 pub async fn write(
     store: &Store,
     permit: &DrawPermit,
@@ -107,10 +110,10 @@ fn messages_json(session: &SessionId, transcript: &Transcript) -> String {
     json!({ "session": session, "messages": messages }).to_string()
 }
 
-/// Media types and contents of attachments by hash.
+/// Media types and contents of attachments, by the hashes of the contents.
 type Attached = HashMap<String, (String, Vec<u8>)>;
 
-/// Reads the attachments that are small enough to be in the file.
+/// Reads the attachments that are small enough to be in an exported file.
 async fn attached(store: &Store, transcript: &Transcript) -> Result<Attached, store::Error> {
     let mut files = Attached::new();
     for message in &transcript.messages {
@@ -126,8 +129,8 @@ async fn attached(store: &Store, transcript: &Transcript) -> Result<Attached, st
     Ok(files)
 }
 
-/// Returns the attachments as `data:` URLs. Only pictures keep their media type; other files are
-/// offered as downloads.
+/// Returns the attachments of an exported page as `data:` URLs. Only pictures keep their media
+/// type; other files are offered as downloads.
 fn addresses(attached: Attached) -> Files {
     let address = |(blob, (media_type, bytes)): (String, (String, Vec<u8>))| {
         let is_picture = render::is_picture(&media_type, bytes.len() as u64);
@@ -137,7 +140,8 @@ fn addresses(attached: Attached) -> Files {
     attached.into_iter().map(address).collect()
 }
 
-/// Returns the time of the record with this number; `None` for the current state of the session.
+/// Returns the time of the record with this sequence number. `None` if no number is given or the
+/// record does not exist.
 async fn moment(
     store: &Store,
     session: &SessionId,
@@ -149,8 +153,9 @@ async fn moment(
     Ok(store.read(session, range).await?.records.first().map(|it| it.at))
 }
 
-/// Returns the answers of agents in other sessions up to that moment, including answers to messages that
-/// those agents sent in turn. Records of different logs are ordered only by their times.
+/// Returns the answers of agents in other sessions up to the time `until`, including answers to
+/// messages that those agents sent in turn. Records of different logs are ordered only by their
+/// times.
 async fn peers(
     store: &Store,
     transcript: &Transcript,
@@ -183,13 +188,14 @@ async fn peers(
     Ok(peers)
 }
 
-/// Returns the page settings. Unreadable ones count as not set.
+/// Returns the stored page settings. Unreadable settings count as not set.
 pub async fn page_settings(store: &Store) -> Result<Settings, store::Error> {
     let stored = store.setting(PAGE_SETTINGS).await?;
     Ok(stored.and_then(|it| serde_json::from_str(&it).ok()).unwrap_or_default())
 }
 
-/// Returns all records as JSON, one per line.
+/// Returns all records of a session up to `at` as JSON, one per line. `None` if there is no such
+/// session.
 async fn log(
     store: &Store,
     session: &SessionId,

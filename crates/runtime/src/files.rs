@@ -4,6 +4,8 @@ use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
+/// Writes a file that only its owner may read, in place of an earlier one. The replacement is
+/// atomic.
 pub fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     let beside = path.with_added_extension("new");
     let written = write_beside(&beside, text).and_then(|()| std::fs::rename(&beside, path));

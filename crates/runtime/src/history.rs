@@ -10,9 +10,10 @@ use transcript::{Attachment, Record, SessionId, Transcript};
 
 use crate::draw_pool::in_place;
 
-/// Extent of the history that an agent needs.
+/// Part and form of the conversation that an agent needs as its history.
 pub(crate) enum HistoryScope {
-    /// Starts at the last user message. The cost does not depend on the length of the session.
+    /// The conversation from the last user message on. The cost of reading it does not depend on
+    /// the length of the session.
     LastMessage {
         with_files: bool,
     },
@@ -26,7 +27,7 @@ pub(crate) enum HistoryScope {
     },
 }
 
-/// Reads the history for an agent from the log.
+/// Reads the history of a conversation for an agent from the log, as chat messages.
 pub(crate) async fn read(
     store: &Store,
     session: &SessionId,
@@ -54,7 +55,8 @@ pub(crate) async fn read(
     Ok(in_place(|| messages(&transcript, &history_scope, &read)))
 }
 
-/// Returns the messages without file contents, and the hashes of the files that they need.
+/// Returns the chat messages without file contents, and the hashes of the files that the messages
+/// need.
 fn messages_without_files(
     transcript: &Transcript,
     history_scope: &HistoryScope,

@@ -17,13 +17,13 @@ use transcript::{Record, Seq, SessionId, Summary};
 const COMMITS_KEPT: usize = 64;
 const LIST_CHANGES_KEPT: usize = 256;
 
-/// Events of a session, in order.
+/// Event of a session for its subscribers, sent in the order of the log.
 #[derive(Debug, Clone)]
 pub enum SessionEvent {
     Committed(Arc<Commit>),
-    /// The log cannot be written; no records follow for now.
+    /// The log of the session cannot be written, for this reason. No records follow for now.
     StorageFailed(Arc<str>),
-    /// The session no longer exists.
+    /// The session was deleted.
     Deleted,
 }
 
@@ -31,8 +31,9 @@ pub enum SessionEvent {
 #[derive(Debug)]
 pub struct Commit {
     records: Arc<[Record]>,
-    /// JSON of each record, encoded for the first subscriber that needs it.
+    /// Each record of the commit as JSON, encoded for the first subscriber that needs it.
     frames: OnceLock<Vec<Bytes>>,
+    /// Time at which the records were committed.
     pub at: Instant,
 }
 
@@ -41,18 +42,19 @@ impl Commit {
         Self { records, frames: OnceLock::new(), at: Instant::now() }
     }
 
-    /// Returns the records after this one.
+    /// Returns the records of the commit that follow the record with this sequence number.
     pub fn records_after(&self, seq: Seq) -> &[Record] {
         &self.records[self.first_after(seq)..]
     }
 
-    /// Returns the same records as JSON, serialised once for all subscribers and never copied.
+    /// Returns the records after `seq` as JSON, serialised once for all subscribers and never
+    /// copied.
     pub fn frames_after(&self, seq: Seq) -> &[Bytes] {
         let encode = || self.records.iter().map(|it| it.to_json().into()).collect();
         &self.frames.get_or_init(encode)[self.first_after(seq)..]
     }
 
-    /// Returns the number of the last record.
+    /// Returns the sequence number of the commit's last record.
     pub fn head(&self) -> Seq {
         self.records.last().map_or(Seq(0), |it| it.seq)
     }
@@ -62,16 +64,18 @@ impl Commit {
     }
 }
 
-/// A changed or removed line of the session list.
+/// A change of the session list: a session that was changed or removed.
 #[derive(Debug)]
 pub enum ListChange {
     Changed { id: SessionId, summary: Box<Summary>, head: Seq },
     Gone { id: SessionId },
 }
 
+/// Channels from the drivers of sessions to subscribers.
 #[derive(Debug)]
 pub struct Hub {
-    /// Locked for a look-up or an insertion only, never across an await.
+    /// Channels to the subscribers of sessions. Locked for a look-up or an insertion only, never
+    /// across an await.
     sessions: Mutex<HashMap<SessionId, Sender<SessionEvent>>>,
     list: Sender<Arc<ListChange>>,
     settings: watch::Sender<Option<render::Settings>>,
@@ -88,8 +92,9 @@ impl Default for Hub {
 }
 
 impl Hub {
-    /// Subscribes to a session. Subscribe before reading the log: a record that is committed in
-    /// between then arrives twice and is recognised by its number. The other order would lose it.
+    /// Subscribes to the events of a session. Subscribe before reading the log: a record that is
+    /// committed in between then arrives twice and is recognised by its number. The other order
+    /// would lose it.
     pub fn watch(&self, session: &SessionId) -> Receiver<SessionEvent> {
         let mut sessions = self.sessions();
         sessions.retain(|_, sender| sender.receiver_count() > 0);
@@ -101,7 +106,8 @@ impl Hub {
         self.list.subscribe()
     }
 
-    /// Returns the page settings as they change; only the newest if several changes coincide.
+    /// Subscribes to the page settings. If several changes coincide, the subscriber gets only the
+    /// newest settings.
     pub fn watch_settings(&self) -> watch::Receiver<Option<render::Settings>> {
         self.settings.subscribe()
     }

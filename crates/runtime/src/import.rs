@@ -33,18 +33,20 @@ use crate::draw_pool::in_place;
 
 const PAGE: usize = 1000;
 
-/// A conversation as a program stored it.
+/// A conversation file of a program, with its side files.
 #[derive(Debug)]
 pub struct Conversation {
     pub kind: ProgramKind,
     pub text: String,
     pub side_files: Vec<SideFile>,
-    /// Whether the file is complete, so that an unfinished turn counts as interrupted.
+    /// Whether the conversation file is complete, so that an unfinished turn counts as interrupted.
+    /// Otherwise such a turn is left out.
     pub is_final: bool,
 }
 
 impl Conversation {
-    /// Reads the turns. `agent` is the agent that continues the conversation.
+    /// Reads the turns of the conversation. `agent` is the agent that continues it. `None` if the
+    /// text does not identify its conversation.
     pub fn read(&self, agent: &str) -> Option<Imported> {
         let Self { kind, text, side_files, is_final } = self;
         let tail = if *is_final { Tail::Close } else { Tail::LeaveOut };
@@ -52,27 +54,29 @@ impl Conversation {
     }
 }
 
-/// The action that an import of a conversation requires.
+/// Result of comparing a program's conversation with its session: the action that the import
+/// requires.
 #[derive(Debug)]
 pub enum Plan {
-    /// Add turns to the session, or create it if its head is zero.
+    /// Turns are added to the session. The session is created first if the head in the addition is
+    /// zero.
     Add(NewTurns),
-    /// The session contains all turns already.
+    /// Nothing is added, because the session contains all turns already.
     Nothing { session: SessionId },
-    /// The session was started or continued in Callboard.
+    /// Nothing is added, because the session was started or continued in Callboard.
     ContinuedHere { session: SessionId },
 }
 
 #[derive(Debug)]
-/// Imported turns that a session does not have yet.
+/// Turns of a program's conversation that its session does not have yet.
 pub struct NewTurns {
     pub session: SessionId,
     pub turns: usize,
     pub addition: Addition,
 }
 
-/// Determines the import of a conversation. Returns `None` if the text does not identify its conversation,
-/// or contains no message yet.
+/// Determines how to import a program's conversation. Returns `None` if the text does not identify
+/// its conversation, or contains no message yet.
 pub async fn plan(
     store: &Store,
     agents: &Agents,
@@ -134,7 +138,8 @@ fn addition(
 }
 
 impl NewTurns {
-    /// Stores the pictures of messages as blobs, and replaces their `data:` URLs by the blobs' hashes.
+    /// Stores the pictures of imported messages as blobs, and replaces their `data:` URLs by the
+    /// blobs' hashes.
     pub async fn with_stored_pictures(mut self, store: &Store) -> Result<Self, AppendError> {
         let mut records = self.addition.records.to_vec();
         for record in &mut records {
@@ -152,18 +157,20 @@ impl NewTurns {
     }
 }
 
-/// Decodes a picture in a Base64 `data:` URL.
+/// Decodes a picture in a Base64 `data:` URL. `None` if the URL or its Base64 is invalid.
 fn decode_picture(address: &str) -> Option<Vec<u8>> {
     let (_, data) = address.strip_prefix("data:")?.split_once(";base64,")?;
     BASE64_STANDARD.decode(data).ok()
 }
 
-/// Returns the session id for a conversation, if the conversation's id is valid in a session id.
+/// Returns the id of the session for a program's conversation. `None` if the conversation's id is
+/// not valid in a session id.
 fn session_of(kind: ProgramKind, conversation: &str) -> Option<SessionId> {
     SessionId::parse(&format!("{}-{conversation}", kind.word()))
 }
 
-/// Returns the session that is linked to this conversation of a program.
+/// Returns the id of the session that is linked to this conversation of a program. `None` if there
+/// is none.
 async fn linked_session(
     store: &Store,
     conversation: &str,
@@ -182,7 +189,7 @@ async fn linked_session(
     }
 }
 
-/// Returns the runs of a session, and its head.
+/// Returns the ids of a session's runs, and the sequence number of its last record.
 async fn runs(
     store: &Store,
     session: &SessionId,

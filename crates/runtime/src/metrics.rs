@@ -12,6 +12,7 @@ use self::series::{Counter, Exposition, Family, Gauge, Histogram};
 
 mod series;
 
+/// Metrics of the server that are counted while it runs.
 pub struct Metrics {
     records: Counter,
     runs_started: Family<1>,
@@ -45,6 +46,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
+    /// Counts the records of a commit, the events in them, and the duration of the commit.
     pub fn committed(&self, agent: &str, records: &[Record], took: Duration) {
         self.records.inc_by(records.len() as u64);
         self.commit_seconds.observe(took);
@@ -88,11 +90,13 @@ impl Metrics {
         }
     }
 
+    /// Counts the time from a commit to its arrival at a subscriber's connection.
     pub fn fanned_out(&self, took: Duration) {
         self.fan_out_seconds.observe(took);
     }
 
-    /// Counts a run of an earlier process that is open in the log. Its driver closes it at the start.
+    /// Counts a run as open that an earlier process of the server left open in the log. Its driver
+    /// closes it at the start.
     pub fn found_open_run(&self) {
         self.runs_open.inc();
     }

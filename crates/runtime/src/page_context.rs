@@ -8,16 +8,16 @@ use transcript::{SessionId, SessionState, Summary, Transcript};
 use crate::agents::Agents;
 use crate::pulse::Pulses;
 
-/// The parts of the configuration and of the running programs that a page shows.
+/// The parts of the configuration and of the running programs that the page of a session shows.
 pub struct PageContext {
     pub agents: Arc<Agents>,
     pub pulses: Arc<Pulses>,
-    /// Whether raw lines of programs are stored.
+    /// Whether raw lines of programs are stored, so that the page can link to them.
     pub keeps_raw: bool,
 }
 
 impl PageContext {
-    /// Returns the settings with which a session is drawn.
+    /// Returns the settings with which the page of a session is rendered.
     pub fn view_of(&self, id: &SessionId, Summary { agent, .. }: &Summary) -> View {
         let folder = self.agents.workspace(agent);
         View::new(id.clone(), Bodies::Cut)
@@ -25,7 +25,7 @@ impl PageContext {
             .with_raw(self.keeps_raw && self.agents.is_program(agent))
     }
 
-    /// Returns the activity of the session's program while a run is open.
+    /// Returns the activity of the session's program. `None` if no run is open or no program runs.
     pub fn pulse_of(&self, id: &SessionId, transcript: &Transcript) -> Option<render::Pulse> {
         let state = transcript.summary.state();
         let is_at_work = matches!(state, SessionState::Running | SessionState::Waiting);

@@ -13,40 +13,42 @@ use transcript::SessionId;
 
 use crate::clock;
 
-/// Path at which the tools are served.
+/// HTTP path at which Callboard's tools are served to programs.
 pub const PATH: &str = "/mcp";
 
-/// All valid passes.
+/// All valid passes, by which programs may call Callboard's tools.
 pub struct Passes {
     address: SocketAddr,
     holders: Mutex<HashMap<String, Arc<Holder>>>,
 }
 
-/// The process to which a pass belongs.
+/// The process of a program that has a pass, and its pending requests.
 pub struct Holder {
     pub session: SessionId,
-    /// Cancellation signals of pending requests, with their ids.
+    /// Ids of the pending requests of the process, with the channels that cancel them.
     pending: Mutex<Vec<(String, oneshot::Sender<()>)>>,
 }
 
-/// A pass, valid until it is dropped.
+/// Right of a program's process to call Callboard's tools, valid until it is dropped.
 pub struct Pass {
     passes: Arc<Passes>,
     token: String,
 }
 
-/// A request in progress. It ends when this is dropped.
+/// A pending request of a program to Callboard's tools. It counts as ended when this is dropped.
 pub struct PendingRequest {
     holder: Arc<Holder>,
     cancelled: oneshot::Receiver<()>,
 }
 
 impl Passes {
-    /// Creates an empty set. `address` is the address at which the tools are served.
+    /// Creates an empty set of passes. `address` is the address at which Callboard's tools are
+    /// served.
     pub fn new(address: SocketAddr) -> Arc<Self> {
         Arc::new(Self { address, holders: Mutex::default() })
     }
 
+    /// Creates a pass for a program that is started for the session.
     pub fn issue(self: &Arc<Self>, session: &SessionId) -> Pass {
         let token = clock::new_pass();
         let holder = Holder { session: session.clone(), pending: Mutex::default() };
@@ -54,13 +56,14 @@ impl Passes {
         Pass { passes: Arc::clone(self), token }
     }
 
+    /// Returns the process that holds the pass with this token. `None` if the pass is not valid.
     pub fn holder(&self, token: &str) -> Option<Arc<Holder>> {
         lock(&self.holders).get(token).cloned()
     }
 }
 
 impl Pass {
-    /// Returns the URL and the token for the program.
+    /// Returns the URL of Callboard's tools and the token with which the program may call them.
     pub fn server(&self) -> ToolServer {
         let url = format!("http://{}{PATH}", self.passes.address);
         ToolServer { url, token: self.token.clone() }
@@ -74,14 +77,15 @@ impl Drop for Pass {
 }
 
 impl Holder {
+    /// Registers a pending request of the process under the request's id.
     pub fn begin(self: &Arc<Self>, request: String) -> PendingRequest {
         let (cancel, cancelled) = oneshot::channel();
         lock(&self.pending).push((request, cancel));
         PendingRequest { holder: Arc::clone(self), cancelled }
     }
 
-    /// Cancels the pending request with this id. If several clients of a program use the same id, none of
-    /// their requests is cancelled.
+    /// Cancels the pending request with this id. If several clients of a program use the same id,
+    /// none of their requests is cancelled.
     pub fn cancel(&self, request: &str) {
         let mut pending = lock(&self.pending);
         let mut same = (0..pending.len()).filter(|idx| pending[*idx].0 == request);
@@ -93,6 +97,7 @@ impl Holder {
 }
 
 impl PendingRequest {
+    /// Waits until the request is cancelled.
     pub async fn cancelled(&mut self) {
         if (&mut self.cancelled).await.is_err() {
             std::future::pending().await

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tools::processes::program_of;
 use transcript::{Millis, SessionId};
 
-/// Activity of a running program.
+/// Activity of a running program: its process and the time of its last output.
 #[derive(Debug)]
 pub struct Pulse {
     keeper: u32,
     pub started_at: Millis,
-    /// Time of the program's last line; zero if there is none yet.
+    /// Time of the program's last line of output in milliseconds. Zero if there is none yet.
     last_line_at: AtomicI64,
 }
 
@@ -21,24 +21,26 @@ impl Pulse {
         Self { keeper, started_at: now, last_line_at: AtomicI64::new(0) }
     }
 
+    /// Returns the process id of the program, or of its keeper if the program's own is not known.
     pub fn pid(&self) -> u32 {
         program_of(self.keeper).unwrap_or(self.keeper)
     }
 
-    /// Records that the program has written a line.
+    /// Records that the program has written a line of output.
     pub(crate) fn note_line(&self, now: Millis) {
         self.last_line_at.store(now.0, Ordering::Relaxed);
     }
 
-    /// Returns the time of the program's last line. `None` if it has written none.
+    /// Returns the time of the program's last line of output. `None` if it has written none.
     pub fn last_line_at(&self) -> Option<Millis> {
         Some(Millis(self.last_line_at.load(Ordering::Relaxed))).filter(|it| it.0 > 0)
     }
 }
 
+/// Activity of all running programs.
 #[derive(Debug, Default)]
 pub struct Pulses {
-    /// Locked for a look-up or an insertion only.
+    /// Activity of the running programs by session. Locked for a look-up or an insertion only.
     by_session: Mutex<HashMap<SessionId, Weak<Pulse>>>,
 }
 

@@ -29,10 +29,10 @@ use crate::metrics::Metrics;
 use crate::passes::Passes;
 use crate::pulse::Pulses;
 
-/// Maximum number of pending commands of one session. Further senders wait.
+/// Maximum number of commands that wait for the driver of one session. Further senders wait.
 const INBOX: usize = 64;
 
-/// The parts of a server that sessions use.
+/// The parts of the server that its sessions use.
 pub struct Services {
     pub store: Store,
     pub hub: Arc<Hub>,
@@ -53,11 +53,11 @@ pub struct NewSession {
     pub id: SessionId,
     pub agent: String,
     pub title: Option<String>,
-    /// Workspace that a person chose.
+    /// Workspace that a person chose for the session. `None` for the folder of the agent.
     pub workspace: Option<String>,
 }
 
-/// All active sessions.
+/// All sessions of the server, with the drivers of the active ones.
 #[derive(Clone)]
 pub struct Sessions {
     pub(crate) inner: Arc<Inner>,
@@ -66,9 +66,9 @@ pub struct Sessions {
 /// State that all clones of [`Sessions`] share.
 pub(crate) struct Inner {
     pub(crate) services: Arc<Services>,
-    /// The part of the configuration that session machines use.
+    /// The part of the server's configuration that session state machines use.
     pub(crate) settings: Arc<Settings>,
-    /// Sends the requests of model agents.
+    /// HTTP client for the requests of model agents.
     pub(crate) http: HttpClient,
     pub(crate) wait_graph: WaitGraph,
     pending_deletions: PendingDeletions,
@@ -78,7 +78,7 @@ pub(crate) struct Inner {
 #[derive(Default)]
 struct Active {
     inboxes: HashMap<SessionId, mpsc::Sender<Envelope>>,
-    /// Whether the server is stopping. Then no driver is started any more.
+    /// Whether the server is stopping, so that no driver is started any more.
     stopping: bool,
 }
 
@@ -104,8 +104,8 @@ impl Sessions {
         self.inner.pending_deletions.contains(session)
     }
 
-    /// Starts the drivers of interrupted sessions after a restart, which close open runs and continue queues.
-    /// Returns the number of sessions.
+    /// Starts the drivers of sessions that were interrupted by a restart, which close open runs and
+    /// continue queues. Returns the number of those sessions.
     pub async fn recover(&self) -> Result<usize, store::Error> {
         let sessions = self.services().store.needing_attention().await?;
         for (session, ..) in &sessions {
@@ -114,7 +114,7 @@ impl Sessions {
         Ok(sessions.len())
     }
 
-    /// Returns the tools that programs may call.
+    /// Returns Callboard's tools that programs may call.
     pub fn program_tools(&self) -> impl Iterator<Item = ToolSpec> {
         self.services().tools.for_programs()
     }
@@ -123,7 +123,7 @@ impl Sessions {
         Ok(self.services().store.summary(session).await?.map(|(summary, _)| summary.agent))
     }
 
-    /// Returns the agents with an active run in other sessions.
+    /// Returns the names of the agents that work on a run in a session other than `except`.
     pub(crate) async fn busy_agents(
         &self,
         except: &SessionId,
@@ -133,7 +133,7 @@ impl Sessions {
         Ok(busy.map(|(_, summary, _)| summary.agent).collect())
     }
 
-    /// Sends a command to a session and waits for the reply.
+    /// Sends a command to the driver of a session and waits for the reply.
     pub async fn ask<T: AnswerType>(
         &self,
         session: &SessionId,
@@ -151,8 +151,8 @@ impl Sessions {
         T::from_answer(answer).ok_or(Refused::Stopping)
     }
 
-    /// Creates a session by writing its first record. If two callers create it at the same time, the store
-    /// accepts one. All further records are written by the driver.
+    /// Creates a session by writing its first record. If two callers create a session at the same
+    /// time, the store accepts one. All further records are written by the session's driver.
     pub async fn create(&self, session: NewSession) -> Result<(), Refused> {
         let NewSession { id, agent, title, workspace } = session;
         if !self.services().agents.knows(&agent) {
@@ -183,7 +183,8 @@ impl Sessions {
         self.ask(session, |reply| Command::Send { message, reply }).await
     }
 
-    /// Runs a Callboard tool for the session's program. Dropping the future cancels the call.
+    /// Runs one of Callboard's tools for the session's program. Dropping the future cancels the
+    /// tool call.
     pub async fn call_tool(&self, session: &SessionId, call: RelayedCall) -> ToolOutcome {
         let outcome = self.ask(session, |reply| Command::CallTool { call, reply }).await;
         outcome.unwrap_or_else(|refused| {
@@ -191,7 +192,7 @@ impl Sessions {
         })
     }
 
-    /// Revokes a grant of the session by its name in the API.
+    /// Revokes the grant with this id in the API, which holds for the session.
     pub async fn revoke_grant(
         &self,
         session: &SessionId,
@@ -212,7 +213,8 @@ impl Sessions {
         }
     }
 
-    /// Ends all runs and waits until every session has logged the end.
+    /// Stops all sessions because the server stops: ends their runs and waits until every session
+    /// has logged the end.
     pub async fn stop(&self) {
         let inboxes: Vec<_> = {
             let mut active = self.active();
@@ -251,8 +253,8 @@ impl Sessions {
         Some(inbox)
     }
 
-    /// Removes the inbox of an idle driver, unless a sender has a clone of it. Returns whether it was
-    /// removed.
+    /// Removes the inbox of an idle session's driver, unless a sender has a clone of it. Returns
+    /// whether it was removed.
     pub(crate) fn release(&self, session: &SessionId, commands: &mpsc::Receiver<Envelope>) -> bool {
         let mut active = self.active();
         // Senders clone the inbox under this lock, so only our own is left.
@@ -273,7 +275,7 @@ impl Sessions {
     }
 }
 
-/// Returns the part of the configuration that a session machine uses.
+/// Returns the part of the server's configuration that session state machines use.
 fn session_settings(services: &Services) -> Settings {
     let Services { agents, tools, policy, exchange_limits: exchanges, .. } = services;
     let limits = Limits {

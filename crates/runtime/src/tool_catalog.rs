@@ -9,7 +9,7 @@ pub use tools::mcp::McpServerInfo;
 pub use tools::policy::grant_id;
 pub use tools::{failed, tool_error};
 
-/// Read access to the tools: their descriptions, and the state of the MCP servers.
+/// Read access to Callboard's tools: their descriptions, and the state of the MCP servers.
 #[derive(Clone)]
 pub struct ToolCatalog {
     tools: Arc<Tools>,
@@ -20,12 +20,12 @@ impl ToolCatalog {
         Self { tools }
     }
 
-    /// Returns the tools that are known now.
+    /// Returns the descriptions of the tools that are available now, built-in or of MCP servers.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.tools.specs()
     }
 
-    /// Returns the MCP servers and their state.
+    /// Returns the configured MCP servers and their state.
     pub fn mcp_servers(&self) -> Vec<McpServerInfo> {
         self.tools.mcp().infos()
     }

@@ -22,18 +22,18 @@ use crate::hub::{Commit, Hub, SessionEvent};
 use crate::page_context::PageContext;
 use crate::window;
 
-/// Minimum time between two frames. The cost of a patch in the browser (layout and paint) hardly
-/// depends on its size, and thirty frames a second look as smooth as sixty.
+/// Minimum time between two patches of a page. The cost of a patch in the browser (layout and
+/// paint) hardly depends on its size, and thirty patches a second look as smooth as sixty.
 const FRAME: Duration = Duration::from_millis(33);
-/// Maximum number of records in a frame that people can read. After a larger frame, the next one is
-/// delayed for longer.
+/// Maximum number of records in a patch that people can read as fast as it is shown. After a larger
+/// patch, the next one is delayed for longer.
 const READABLE: usize = 6;
 const LONG_FRAME: Duration = Duration::from_millis(50);
-/// Interval of checks for activity of a program.
+/// Interval at which a program's activity is checked for changes to show.
 const PULSE_INTERVAL: Duration = Duration::from_secs(1);
-/// Number of messages kept in memory for a view with open pages.
+/// Number of messages that a view with open pages keeps in memory.
 const MESSAGES_KEPT: usize = 8 * render::WINDOW;
-/// Time that a view without pages is kept.
+/// Time for which a view without open pages is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Number of patches that a page may be behind before it has to reload.
 const PATCHES_KEPT: usize = 256;
@@ -41,7 +41,7 @@ const READ_AT_ONCE: usize = 1000;
 /// Number of records from which a patch is rendered with `block_in_place`.
 const LARGE_PATCH: u64 = 64;
 
-/// The views of all sessions with open pages.
+/// The views of all sessions with open pages. They render patches for the pages.
 #[derive(Clone)]
 pub struct Views {
     store: Store,
@@ -56,32 +56,32 @@ struct Join {
     reply: oneshot::Sender<Result<Joined, store::Error>>,
 }
 
-/// First patch and subscription of a page that has joined a view.
+/// First patch for a page that has joined a view, and the subscription to later ones.
 pub struct Joined {
     pub first: PageUpdate,
     pub live: broadcast::Receiver<PageUpdate>,
 }
 
-/// Message to the pages of a session.
+/// Update that a view sends to the open pages of its session.
 #[derive(Clone)]
 pub enum PageUpdate {
     Patch(Arc<PagePatch>),
-    /// The log cannot be written, for this reason; no patches follow for now.
+    /// The log of the session cannot be written, for this reason. No patches follow for now.
     StorageFailed(Arc<str>),
-    /// The page cannot be patched and has to reload.
+    /// The page cannot be patched and has to be loaded again.
     Reload,
 }
 
-/// Changes of a page, shared by all pages that receive them.
+/// Patch of a session's page, shared by all pages that receive it.
 pub struct PagePatch {
-    /// Number of the last record that the changes show.
+    /// Sequence number of the last record that the patched page shows.
     pub seq: Seq,
     pub ops: Vec<Op>,
     encoded: OnceLock<Bytes>,
 }
 
 impl PagePatch {
-    /// Returns the patch as its first receiver encodes it.
+    /// Returns the patch as text. The first receiver encodes it, and all others share the result.
     pub fn encoded(&self, encode: impl FnOnce(&Self) -> String) -> Bytes {
         self.encoded.get_or_init(|| encode(self).into()).clone()
     }
@@ -92,6 +92,8 @@ impl Views {
         Self { store, hub, draws, context, open: Arc::default() }
     }
 
+    /// Adds a page to the view of its session. `seen` is the number of the last record that the
+    /// page shows.
     pub async fn join(&self, session: &SessionId, seen: Seq) -> Result<Joined, store::Error> {
         loop {
             let (reply, answer) = oneshot::channel();
@@ -131,14 +133,14 @@ struct Drawing<'a> {
     views: &'a Views,
     session: SessionId,
     page: Live,
-    /// Committed records that are not rendered yet.
+    /// Committed records of the session that are not rendered yet.
     waiting: Vec<Record>,
     drawn_at: Instant,
-    /// Minimum time until the next frame.
+    /// Minimum time between the last patch and the next one.
     frame: Duration,
-    /// Last time that a page was connected.
+    /// Last time at which a page of the session was connected.
     watched_at: Instant,
-    /// Activity of the program as last shown.
+    /// Activity of the session's program, as it was shown last. `None` if none is shown.
     pulse: Option<Pulse>,
     pulse_at: Instant,
     watchers: broadcast::Sender<PageUpdate>,
@@ -216,7 +218,8 @@ impl<'a> Drawing<'a> {
         (is_at_work || self.pulse.is_some()) && self.watchers.receiver_count() > 0
     }
 
-    /// Sends a patch if the program's activity has changed, which includes lines that produce no records.
+    /// Sends a patch to the pages if the activity of the session's program has changed, which
+    /// includes lines that produce no records.
     fn update_pulse(&mut self) {
         self.pulse_at = Instant::now();
         let pulse = self.views.context.pulse_of(&self.session, self.page.transcript());
@@ -236,8 +239,8 @@ impl<'a> Drawing<'a> {
         Ok(permit.draw(move || Live::new(view, transcript)).await)
     }
 
-    /// Renders pending records first, so that the first patch of the page connects to the patches
-    /// that follow.
+    /// Adds a page to the view, and sends it the changes after the record `seen`. Pending records
+    /// are rendered first, so that the patches that follow continue this one.
     async fn join(&mut self, Join { seen, reply }: Join) -> Result<(), store::Error> {
         self.draw_waiting().await?;
         let live = self.watchers.subscribe();
@@ -261,13 +264,13 @@ impl<'a> Drawing<'a> {
         self.waiting.extend(commit.records_after(self.seen()).iter().cloned());
     }
 
-    /// Returns the number of the last record that is rendered or waits to be rendered.
+    /// Returns the sequence number of the last record that is rendered or waits to be rendered.
     fn seen(&self) -> Seq {
         self.waiting.last().map_or(self.page.head(), |it| it.seq)
     }
 
-    /// Handles an event of the session, and further events that are available. Returns whether the view
-    /// continues.
+    /// Handles an event of the session, and further events that are already available. Returns
+    /// whether the view continues.
     async fn take_event(
         &mut self,
         event: Result<SessionEvent, RecvError>,
@@ -293,7 +296,7 @@ impl<'a> Drawing<'a> {
         Ok(true)
     }
 
-    /// Reads records from the log after commits were missed.
+    /// Reads the records of commits that the view has missed from the log.
     async fn catch_up(&mut self) -> Result<(), store::Error> {
         loop {
             let after = self.seen();
@@ -334,7 +337,8 @@ impl<'a> Drawing<'a> {
         Ok(())
     }
 
-    /// Reads an answer that precedes the messages kept in memory. A page may have loaded it.
+    /// Reads an answer that precedes the messages that the view keeps in memory. A page may have
+    /// loaded it.
     async fn read_answer(&self, run: ResponseId) -> Result<Option<Message>, store::Error> {
         let records = self.views.store.records_of_run(&self.session, &run).await?;
         Ok(in_place(|| {
@@ -344,7 +348,7 @@ impl<'a> Drawing<'a> {
         }))
     }
 
-    /// Runs `draw`, which renders this number of records. A large number is rendered with
+    /// Runs `draw`, which renders a patch of this number of records. A large patch is rendered with
     /// `block_in_place`, so that it does not block other tasks of this thread.
     fn draw_large<T>(&mut self, n_records: u64, draw: impl FnOnce(&mut Self) -> T) -> T {
         if n_records > LARGE_PATCH { in_place(|| draw(self)) } else { draw(self) }

@@ -5,18 +5,22 @@ use transcript::{Record, Seq, SessionId, Transcript};
 
 use crate::draw_pool::in_place;
 
+/// A window of a session's messages as a transcript.
 #[derive(Clone)]
 pub struct Opened {
     pub transcript: Transcript,
-    /// First record of the first message, if there are messages before it.
+    /// Sequence number of the first record of the first message, if there are messages before that
+    /// message.
     pub earlier: Option<Seq>,
-    /// First record of the last message, if there are messages after it.
+    /// Sequence number of the first record of the last message, if there are messages after that
+    /// message.
     pub later: Option<Seq>,
 }
 
 const PAGE: usize = 1000;
 
-/// Reads a window with shortened bodies. `None` if there is no such session.
+/// Reads a window of a session's messages with shortened bodies. `None` if there is no such
+/// session.
 pub async fn read(
     store: &Store,
     session: &SessionId,
@@ -26,7 +30,7 @@ pub async fn read(
     Ok(found.map(|it| in_place(|| open(it, Transcript::default()))))
 }
 
-/// Reads two windows of the same state of the session.
+/// Reads two windows of a session's messages at the same state of the log, with shortened bodies.
 pub async fn read_both(
     store: &Store,
     session: &SessionId,
@@ -36,7 +40,7 @@ pub async fn read_both(
     Ok(found.map(|both| in_place(|| both.map(|it| open(it, Transcript::default())))))
 }
 
-/// Reads a window with complete bodies.
+/// Reads a window of a session's messages with complete bodies. `None` if there is no such session.
 pub async fn read_whole(
     store: &Store,
     session: &SessionId,
@@ -46,7 +50,8 @@ pub async fn read_whole(
     Ok(found.map(|it| in_place(|| open(it, Transcript::whole()))))
 }
 
-/// Reads a window of the session as it was at a record number, with complete bodies.
+/// Reads a window of a session's messages as they were at the record `at`, with complete bodies.
+/// `None` if there is no such session.
 pub async fn read_whole_at(
     store: &Store,
     session: &SessionId,
@@ -57,7 +62,7 @@ pub async fn read_whole_at(
     Ok(all.map(|it| in_place(|| cut(it, window))))
 }
 
-/// Cuts a window out of a transcript that contains the whole session.
+/// Cuts a window of messages out of a transcript that contains the whole session.
 pub fn cut(mut transcript: Transcript, Window { before, limit }: Window) -> Opened {
     let n = transcript.messages.len();
     transcript.messages.retain(|it| before.is_none_or(|before| it.first < before));
@@ -86,7 +91,8 @@ fn open(conversation: Conversation, mut transcript: Transcript) -> Opened {
     Opened { transcript, earlier, later }
 }
 
-/// Reads the whole session as it was at a record number. `None` if there is no such session.
+/// Reads the whole transcript of a session as it was at the record `at`, or as it is now. `None` if
+/// there is no such session.
 pub async fn read_all(
     store: &Store,
     session: &SessionId,

@@ -17,31 +17,32 @@ use crate::hub::{Hub, ListChange};
 /// Progress of an exchange, as the asked session's log shows it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Progress {
-    /// The message is not in the log yet.
+    /// The message of the exchange is not in the asked session's log yet.
     Unknown,
     Open(ExchangeState),
     Ended(Outcome),
 }
 
-/// Subscriber that follows an exchange in the asked session.
+/// Subscriber that follows an exchange in the log of the asked session.
 pub(super) struct Follower {
     store: Store,
     asked: SessionId,
     id: ExchangeId,
-    /// Changes of the session list, which include every change of state of an exchange.
+    /// Changes of the session list. Each change of state of an exchange causes one.
     changes: Receiver<Arc<ListChange>>,
     last: Progress,
 }
 
 impl Follower {
-    /// Subscribes to changes, before the first read, so that no change is missed.
+    /// Subscribes to changes of the asked session, before the first read, so that no change is
+    /// missed.
     pub(super) fn new(store: &Store, hub: &Hub, asked: &SessionId, id: &ExchangeId) -> Self {
         let changes = hub.watch_list();
         let (store, asked, id) = (store.clone(), asked.clone(), id.clone());
         Self { store, asked, id, changes, last: Progress::Unknown }
     }
 
-    /// Waits until the progress changes, and returns it.
+    /// Waits until the progress of the exchange changes, and returns the new progress.
     pub(super) async fn next(&mut self) -> Progress {
         loop {
             match self.read().await {
@@ -78,8 +79,9 @@ impl Follower {
     }
 }
 
-/// Reads the progress of an exchange. A message moves from the queue to its run in one commit, and the run is
-/// read after the queue, so a message that is in neither was removed.
+/// Reads the progress of an exchange from the log of the asked session. A message moves from the
+/// queue to its run in one commit, and the run is read after the queue, so a message that is in
+/// neither was removed.
 async fn progress(
     store: &Store,
     asked: &SessionId,
@@ -117,7 +119,7 @@ async fn progress(
     }))
 }
 
-/// Returns the outcome of a run for the asker. `None` while the run is open.
+/// Returns the outcome of the run that answers an exchange. `None` while the run is open.
 fn outcome(answer: &RunMessage) -> Option<Outcome> {
     let finish = answer.finish.as_ref()?;
     let agent = &answer.agent;

@@ -7,15 +7,15 @@ use crate::clock;
 use crate::sessions::NewSession;
 use crate::sessions::Sessions;
 
-/// The session that receives a message.
+/// The session that receives a message from another agent.
 pub(super) struct Target {
     pub(super) session: SessionId,
-    /// Whether the session has to be created.
+    /// Whether the session has to be created for the message.
     pub(super) is_new: bool,
 }
 
 impl Sessions {
-    /// Chooses the session for a message to an agent, without creating it.
+    /// Chooses the session that receives a message to an agent, without creating it.
     pub(super) async fn find_target(
         &self,
         asker: &SessionId,
@@ -53,8 +53,8 @@ impl Sessions {
         }
     }
 
-    /// Returns the session to create for a message. It gets the workspace of the asker's session, so that
-    /// both agents work on the same files.
+    /// Returns the session to create for a message to an agent. It gets the workspace of the asking
+    /// session, so that both agents work on the same files.
     pub(super) async fn new_session(
         &self,
         asker: &SessionId,

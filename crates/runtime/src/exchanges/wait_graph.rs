@@ -5,14 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use transcript::{ExchangeId, ExchangeMode, SessionId};
 
-/// The followed exchanges, by id.
+/// Graph of the followed exchanges, in which sessions wait for replies of other sessions.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WaitGraph {
-    /// Locked for a look-up or an insertion only, never across an await.
+    /// Followed exchanges by their ids. Locked for a look-up or an insertion only, never across an
+    /// await.
     followed: Arc<Mutex<HashMap<ExchangeId, Edge>>>,
 }
 
-/// A session that sent a message to another, and whether it waits for the reply.
+/// A followed exchange: a session that sent a message to another, and whether it waits for the
+/// reply.
 #[derive(Debug)]
 pub(super) struct Edge {
     pub(super) asker: SessionId,
@@ -32,7 +34,7 @@ impl Drop for Followed {
     }
 }
 
-/// Reason why an exchange is not followed.
+/// Reason why an exchange is not added to the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NotFollowed {
     Already,
@@ -40,8 +42,8 @@ pub(super) enum NotFollowed {
 }
 
 impl WaitGraph {
-    /// Adds an exchange. Checks and adds under one lock, so that of two messages that would together close a
-    /// cycle, one is refused.
+    /// Adds an exchange to the graph. Checks and adds under one lock, so that of two messages that
+    /// would together close a cycle, one is refused.
     pub(super) fn follow(&self, id: &ExchangeId, edge: Edge) -> Result<Followed, NotFollowed> {
         let mut followed = self.followed();
         if followed.contains_key(id) {
@@ -59,8 +61,8 @@ impl WaitGraph {
     }
 }
 
-/// Returns whether the target waits for the sender, directly or through others. That would be a deadlock,
-/// because a waiting session does not work on other messages.
+/// Returns whether the asked session waits for the asking one, directly or through others. That
+/// would be a deadlock, because a waiting session does not work on other messages.
 fn closes_cycle(followed: &HashMap<ExchangeId, Edge>, edge: &Edge) -> bool {
     let mut reached = vec![&edge.asked];
     let mut n_visited = 0;

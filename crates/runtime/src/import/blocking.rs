@@ -9,8 +9,8 @@ use tokio::task::spawn_blocking;
 const MAX_IMPORTS: usize = 2;
 static PERMITS: Semaphore = Semaphore::const_new(MAX_IMPORTS);
 
-/// Maximum number of JSON objects in a file. A short message needs about a kilobyte during its import, so
-/// this bounds memory where the file size does not.
+/// Maximum number of JSON objects in an imported file. A short message needs about a kilobyte
+/// during its import, so this bounds memory where the file size does not.
 pub const OBJECTS_MAX: usize = 1_500_000;
 
 /// Runs an import on a blocking thread. Dropping the returned future cancels the import at its next
@@ -36,7 +36,8 @@ pub async fn run_blocking<T: Send + 'static>(
     done.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
 }
 
-/// Returns whether a text has more than [`OBJECTS_MAX`] JSON objects. Braces in strings do not count.
+/// Returns whether an imported text has more than [`OBJECTS_MAX`] JSON objects. Braces in strings
+/// do not count.
 pub fn has_too_many_objects(text: &str) -> bool {
     let (mut n_objects, mut in_string) = (0, false);
     let mut bytes = text.bytes();

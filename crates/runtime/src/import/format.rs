@@ -8,20 +8,21 @@ use formats::import::{FORMATS, Format};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny};
 
+/// Requested format of a file to import.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum ImportFormat {
-    /// Detected from the content.
+    /// The format is detected from the content of the file.
     Auto,
-    /// Callboard's own log or messages, as exported.
+    /// Callboard's own log or messages, as Callboard exports them.
     #[default]
     Callboard,
-    /// A conversation file of this program.
+    /// A conversation file of this program, as the program stores it.
     Program(ProgramKind),
-    /// A foreign format.
+    /// A conversation in this format of other software.
     Document(&'static Format),
 }
 
-/// Detected format of a file.
+/// Format of a file to import, as given or detected.
 pub enum Kind {
     Log,
     Program(ProgramKind),
@@ -30,19 +31,20 @@ pub enum Kind {
 
 const AUTO: &str = "auto";
 const OURS: &str = "callboard";
-/// Alias of Callboard's own format, which is the extension of exported logs.
+/// Alias of Callboard's own import format: the file extension of exported logs.
 const LOG: &str = "jsonl";
-/// Number of lines at the beginning of a file that identify its program.
+/// Number of lines at the beginning of an imported file that identify the program that wrote it.
 const DETECTION_LINES: usize = 100;
 
 impl ImportFormat {
-    /// Returns the names of all formats with their labels.
+    /// Returns the names of all import formats with their labels.
     pub fn all() -> Vec<(&'static str, &'static str)> {
         let programs = ProgramKind::ALL.map(|it| (it.word(), it.name()));
         let documents = FORMATS.iter().map(|it| (it.word, it.name));
         [(AUTO, "Detect automatically")].into_iter().chain(programs).chain(documents).collect()
     }
 
+    /// Parses the name of an import format. Fails with the list of all names.
     pub fn parse(word: &str) -> Result<Self, String> {
         let program = ProgramKind::ALL.into_iter().find(|it| it.word() == word);
         let document = Format::find(word).map(Self::Document);
@@ -65,7 +67,8 @@ impl ImportFormat {
         }
     }
 
-    /// Detects the format of a text. Returns `None` if it is unknown.
+    /// Determines the format of a text to import. Returns `None` if it is to be detected and is
+    /// unknown.
     pub fn kind(self, text: &str) -> Option<Kind> {
         let ours = || if is_log(text) { Kind::Log } else { Kind::Document(&FORMATS[0]) };
         match self {
@@ -84,8 +87,8 @@ impl ImportFormat {
     }
 }
 
-/// Returns whether the first line of a text is a record with a number, even an invalid one. An empty
-/// log is not recognised.
+/// Returns whether the first line of a text is a record with a number, even an invalid one, or the
+/// text is empty.
 fn is_log(text: &str) -> bool {
     let first = text.lines().find(|line| !line.trim().is_empty());
     first.is_none_or(is_object::<Numbered>)
@@ -97,7 +100,8 @@ struct Numbered {
     seq: IgnoredAny,
 }
 
-/// Returns whether a text is a JSON object of this type. serde alone would accept a list, too.
+/// Returns whether a text is a JSON object that can be read as `T`. `serde` alone would accept a
+/// list, too.
 fn is_object<'t, T: Deserialize<'t>>(text: &'t str) -> bool {
     text.trim_start().starts_with('{') && serde_json::from_str::<T>(text).is_ok()
 }

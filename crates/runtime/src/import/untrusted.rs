@@ -7,15 +7,15 @@
 use backends::ResumeId;
 use transcript::{Event, Level, Record};
 
-/// Removes rights from all records of an import before they are stored.
+/// Removes rights on this server from all imported records, before the records are stored.
 pub(super) fn strip_all(records: &mut [Record]) {
     for record in records {
         strip(&mut record.event);
     }
 }
 
-/// Removes rights from an event. The match lists all other events, so that each new event requires a
-/// decision here.
+/// Removes rights on this server from an imported event. The match lists all other events, so that
+/// each new event requires a decision here.
 fn strip(event: &mut Event) {
     match event {
         Event::ToolApprovalResolved { covers, .. } => *covers = None,

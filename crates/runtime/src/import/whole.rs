@@ -19,18 +19,18 @@ use crate::agents::Agents;
 use crate::{clock, data_url};
 use session::Refused;
 
-/// A session to be created by an import.
+/// A complete session that an import creates.
 #[derive(Debug)]
 pub struct Whole {
     pub session: SessionId,
     pub records: Arc<[Record]>,
     pub turns: usize,
-    /// Whether the id is derived from the content. Then an existing session with this id has the same
-    /// content.
+    /// Whether the session id is derived from the content. Then an existing session with this id
+    /// has the same content.
     pub is_named_by_content: bool,
 }
 
-/// Values of the import request that override those of the file.
+/// Values of the import request that override those of the imported file.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
     pub id: Option<SessionId>,
@@ -38,9 +38,10 @@ pub struct Overrides {
     pub title: Option<String>,
 }
 
+/// Reason why a session was not imported.
 #[derive(Debug, thiserror::Error)]
 pub enum NotImported {
-    /// Description of the error and its position in the file.
+    /// The file is invalid. The text describes the error and its position in the file.
     #[error("{0}")]
     Bad(String),
     #[error("{0}")]
@@ -59,6 +60,7 @@ impl From<store::Error> for NotImported {
     }
 }
 
+/// Reads a complete session from an exported log.
 pub fn from_log(agents: &Agents, text: &str, overrides: Overrides) -> Result<Whole, NotImported> {
     let Overrides { id, agent, title } = overrides;
     let mut records = read_log(text, id.as_ref())?;
@@ -82,6 +84,7 @@ pub fn from_log(agents: &Agents, text: &str, overrides: Overrides) -> Result<Who
     Ok(quiesced(session, records, false))
 }
 
+/// Reads a complete session from a conversation in a foreign format, and stores its files.
 pub async fn from_document(
     store: &Store,
     agents: &Agents,
@@ -130,14 +133,14 @@ fn quiesced(session: SessionId, mut records: Vec<Record>, is_named_by_content: b
     Whole { session, records: records.into(), turns, is_named_by_content }
 }
 
-/// Adds an event with the time and the session of the last record.
+/// Adds an event to imported records, with the time and the session of the last record.
 fn add(records: &mut Vec<Record>, event: Event) {
     let Some(Record { seq, at, session_id, .. }) = records.last() else { return };
     let record = Record::new(seq.next(), *at, session_id.clone(), None, event);
     records.push(record);
 }
 
-/// Reads a log. Record numbers must be 1, 2, 3, ... without a gap.
+/// Reads the records of an exported log. Their sequence numbers must be 1, 2, 3, ... without a gap.
 fn read_log(text: &str, name: Option<&SessionId>) -> Result<Vec<Record>, NotImported> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let mut records: Vec<Record> = Vec::new();
@@ -163,14 +166,15 @@ fn read_log(text: &str, name: Option<&SessionId>) -> Result<Vec<Record>, NotImpo
     Ok(records)
 }
 
-/// Id, agent and title of the session that is created from a foreign conversation.
+/// Id, agent and title of the session that an import of a foreign conversation creates.
 pub(super) struct ImportedSession {
     pub session: SessionId,
     pub agent: String,
     pub title: Option<String>,
 }
 
-/// Returns the records of the session for a foreign conversation, and stores the files of its messages.
+/// Returns the records of a session for a foreign conversation, and stores the files of its
+/// messages.
 pub(super) async fn import_records(
     store: &Store,
     imported: &ImportedSession,
@@ -205,7 +209,8 @@ pub(super) async fn import_records(
     Ok(records.collect())
 }
 
-/// Returns the files that messages refer to. Reads the conversation once, without attachments.
+/// Returns the files to which the messages of an imported conversation refer. Reads the
+/// conversation once, without attachments.
 pub fn files_of(read: impl Fn(&Setting<'_>) -> Vec<Entry>, now: Millis) -> Vec<File> {
     let found: RefCell<Vec<File>> = RefCell::default();
     let collect = |file: &File| -> Option<Attachment> {
@@ -216,7 +221,7 @@ pub fn files_of(read: impl Fn(&Setting<'_>) -> Vec<Entry>, now: Millis) -> Vec<F
     found.into_inner()
 }
 
-/// Adds a summary to a call's arguments, if the entry has none.
+/// Adds a summary to the arguments of an imported tool call, if they have none.
 pub fn with_summary(mut entry: Entry) -> Entry {
     if let Event::ToolArgumentsDone { arguments, summary, .. } = &mut entry.event
         && summary.trim().is_empty()
@@ -229,7 +234,7 @@ pub fn with_summary(mut entry: Entry) -> Entry {
 
 const BLOBS: &str = "/api/blobs/";
 
-/// Stores a file of a message, unless it refers to a stored file.
+/// Stores a file of a message as a blob, unless its URL refers to a blob that is stored already.
 pub async fn attach(store: &Store, file: &File) -> Result<Attachment, NotImported> {
     let File { media_type, url, .. } = file;
     let (blob, size) = match (data_url::read(url), url.split_once(BLOBS)) {

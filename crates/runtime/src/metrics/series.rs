@@ -8,14 +8,15 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Bucket bounds in seconds, from a tenth of a millisecond to ten seconds.
+/// Bounds of the buckets of all histograms in seconds, from a tenth of a millisecond to ten
+/// seconds.
 const BOUNDS: [f64; 11] =
     [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0, 10.0];
 
 /// Prefix of the names of all metrics.
 const PREFIX: &str = "callboard_";
 
-/// A number that only increases.
+/// A metric whose value only increases.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -33,7 +34,7 @@ impl Counter {
     }
 }
 
-/// A number that increases and decreases.
+/// A metric whose value increases and decreases.
 #[derive(Debug, Default)]
 pub struct Gauge(AtomicI64);
 
@@ -51,7 +52,7 @@ impl Gauge {
     }
 }
 
-/// Counters of one metric by the values of its labels.
+/// A metric that has one counter for each combination of label values.
 #[derive(Debug)]
 pub(super) struct Family<const N: usize> {
     labels: [&'static str; N],
@@ -69,10 +70,11 @@ impl<const N: usize> Family<N> {
     }
 }
 
-/// Durations, counted in buckets.
+/// A metric of durations, which are counted in buckets.
 #[derive(Debug, Default)]
 pub(super) struct Histogram {
-    /// Counts per bucket, not cumulative. The last bucket is for durations above all bounds.
+    /// Number of durations in each bucket, not cumulative. The last bucket is for durations above
+    /// all bounds.
     buckets: [AtomicU64; BOUNDS.len() + 1],
     nanoseconds: AtomicU64,
 }
@@ -87,7 +89,7 @@ impl Histogram {
     }
 }
 
-/// Text of the metrics, completed by [`Exposition::finish`].
+/// Text of all metrics in the OpenMetrics format, completed by [`Exposition::finish`].
 #[derive(Default)]
 pub(super) struct Exposition(String);
 
@@ -112,7 +114,8 @@ impl Exposition {
         self.counts(name, help, family.labels, counts);
     }
 
-    /// Adds a counter for each set of label values, from counts that are kept elsewhere.
+    /// Adds a metric with a counter for each combination of label values, from counts that are kept
+    /// elsewhere.
     pub(super) fn counts<'a, const N: usize>(
         &mut self,
         name: &str,
@@ -141,7 +144,8 @@ impl Exposition {
         self.line(format_args!("{name}_count {count}"));
     }
 
-    /// Adds the end mark, which must be the last line.
+    /// Adds the end mark of the OpenMetrics format, which must be the last line, and returns the
+    /// text.
     pub(super) fn finish(mut self) -> String {
         self.0.push_str("# EOF\n");
         self.0
@@ -156,7 +160,7 @@ impl Exposition {
     }
 }
 
-/// Label with its value, in which quotes, backslashes and line ends are escaped.
+/// Label of a metric with its value, in which quotes, backslashes and line ends are escaped.
 struct Pair<'a>(&'a str, &'a str);
 
 impl fmt::Display for Pair<'_> {

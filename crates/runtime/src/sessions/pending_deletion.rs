@@ -16,7 +16,8 @@ use session::{Command, Refused};
 
 #[derive(Default)]
 pub(crate) struct PendingDeletions {
-    /// Tasks that will delete the sessions. Locked for a look-up or an insertion only, never across an await.
+    /// Tasks that will delete the sessions after the delay. Locked for a look-up or an insertion
+    /// only, never across an await.
     waiting: Mutex<HashMap<SessionId, AbortHandle>>,
 }
 
@@ -31,7 +32,7 @@ impl PendingDeletions {
 }
 
 impl Sessions {
-    /// Stops the agent immediately, and deletes the session after the delay.
+    /// Stops the session's run immediately, and deletes the session after this time.
     pub async fn delete_after(&self, session: &SessionId, time: Duration) -> Result<(), Refused> {
         let by = "user".to_owned();
         self.ask(session, |reply| Command::Cancel { by, unless_asking: false, reply }).await?;
@@ -51,7 +52,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Undoes a pending deletion. Returns false if there is none.
+    /// Undoes the pending deletion of a session. Returns false if there is none.
     pub async fn restore(&self, session: &SessionId) -> bool {
         let deletion = self.inner.pending_deletions.waiting().remove(session);
         let is_pending = deletion.inspect(AbortHandle::abort).is_some();
@@ -61,7 +62,7 @@ impl Sessions {
         is_pending
     }
 
-    /// Publishes the session's line in the list, which has changed without a record.
+    /// Publishes the session's entry in the session list, which has changed without a record.
     async fn publish_line(&self, session: &SessionId) {
         if let Ok(Some((summary, head))) = self.services().store.summary(session).await {
             let (id, summary) = (session.clone(), Box::new(summary));
