@@ -92,7 +92,7 @@ pub struct OpenAiAgent {
     pub missing: Vec<String>,
 }
 
-/// Patterns of the tools that an agent may use. `None` stands for all tools.
+/// Patterns of the tools that an agent may use. `None` allows all tools.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolChoice(pub Option<Vec<Pattern>>);
 

@@ -313,8 +313,8 @@ impl Sessions {
         let _ = self.ask(asked, |reply| Command::Abandon { exchange_id, by, reply }).await;
     }
 
-    /// Continues the open exchanges of a session that was opened again, in their order. Synchronous exchanges
-    /// are abandoned, because the calls that waited for them have ended.
+    /// Continues the open exchanges of a session that was opened again, in their order. Synchronous
+    /// exchanges are abandoned, because the tool calls that waited for them have ended.
     pub(super) async fn resume_exchanges(
         self,
         asker: SessionId,

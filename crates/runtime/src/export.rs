@@ -33,7 +33,7 @@ pub enum Format {
     Md,
     /// The messages as JSON.
     Json,
-    /// The log, one record per line.
+    /// The log as JSON, one record per line.
     Jsonl,
 }
 

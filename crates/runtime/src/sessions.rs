@@ -47,7 +47,7 @@ pub struct Services {
     pub keeps_raw: bool,
 }
 
-/// A session to create.
+/// Settings of a session to create.
 #[derive(Debug, Clone)]
 pub struct NewSession {
     pub id: SessionId,
@@ -234,8 +234,8 @@ impl Sessions {
         }
     }
 
-    /// Returns the inbox of a session's driver, and starts the driver if it does not run. `None` if the
-    /// server is stopping.
+    /// Returns the inbox of a session's driver, and starts the driver if it does not run. `None` if
+    /// the server is stopping.
     fn inbox(&self, session: &SessionId) -> Option<mpsc::Sender<Envelope>> {
         let mut active = self.active();
         // A driver that panicked does not run either.

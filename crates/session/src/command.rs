@@ -275,7 +275,7 @@ impl NewMessage {
 /// Id and state of a message when it was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
-    /// Id of the message.
+    /// Id of the accepted message.
     pub message_id: MessageId,
     /// State of the message: started, queued, being steered or handed over.
     pub state: MessageState,
@@ -298,7 +298,7 @@ pub enum MessageState {
     HandedOver,
 }
 
-/// Change of a queued message.
+/// Change that a command makes to a queued message.
 #[derive(Debug, Clone)]
 pub enum QueuedChange {
     /// Replaces the text of the queued message.
@@ -401,10 +401,10 @@ pub fn answering(exchange: &ExchangeId) -> ResponseId {
 /// Reason why a session refuses a command.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refused {
-    /// The session does not exist.
+    /// The session of the command does not exist.
     #[error("there is no such session")]
     NoSession,
-    /// The session is about to be deleted.
+    /// The session of the command is about to be deleted.
     #[error("the session was deleted; take that back first to go on with it")]
     PendingDeletion,
     /// A session with this id exists already.

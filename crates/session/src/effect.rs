@@ -81,7 +81,7 @@ pub enum Effect {
         run: ResponseId,
         /// Name of the agent to launch.
         agent: String,
-        /// Folder that a program works in.
+        /// Workspace folder in which a program agent is started.
         workspace: PathBuf,
     },
     /// Reads the conversation for the agent, and which tools it may call; answered by

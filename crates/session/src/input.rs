@@ -19,7 +19,7 @@ pub enum Input {
     Agent(AgentInput),
     /// Lines that the program wrote after it was asked to end.
     LateLines(Vec<Line>),
-    /// Reply to [`crate::Effect::Launch`].
+    /// The agent was launched, or cannot work. Reply to [`crate::Effect::Launch`].
     Launched {
         /// Id of the run that needs the agent.
         run: ResponseId,
@@ -29,28 +29,28 @@ pub enum Input {
         /// The launched agent, or why it cannot work.
         result: Result<Launched, ErrorInfo>,
     },
-    /// Reply to [`crate::Effect::ReadHistory`].
+    /// The conversation for the agent was read. Reply to [`crate::Effect::ReadHistory`].
     History {
         /// Id of the run that needs the conversation.
         run: ResponseId,
         /// The conversation and the offered tools, or why the conversation cannot be read.
         result: Result<History, String>,
     },
-    /// Reply to [`crate::Effect::Judge`].
+    /// A tool call was judged. Reply to [`crate::Effect::Judge`].
     Judged {
         /// Id of the query, from the effect.
         query: QueryId,
         /// Judgement of the tool call.
         judged: Judged,
     },
-    /// Reply to [`crate::Effect::Find`].
+    /// A look-up in the store has a result. Reply to [`crate::Effect::Find`].
     Found {
         /// Id of the query, from the effect.
         query: QueryId,
         /// Result of the look-up, or why the store cannot be read.
         found: Result<Found, String>,
     },
-    /// Reply to [`crate::Effect::TakeStderr`].
+    /// The program's stderr was taken. Reply to [`crate::Effect::TakeStderr`].
     Stderr {
         /// Id of the query, from the effect.
         query: QueryId,
@@ -75,7 +75,7 @@ pub enum AgentInput {
         /// Text that the program wrote to its stderr during this run.
         stderr: String,
     },
-    /// A part of the response to the agent's HTTP request.
+    /// A part of the response to a model agent's HTTP request.
     Response(ResponsePart),
     /// An event of a running tool.
     Tool {
@@ -117,7 +117,7 @@ pub struct LaunchedProgram {
 pub struct History {
     /// Chat messages in the form of the OpenAI API, oldest first.
     pub messages: Vec<Value>,
-    /// Callboard's tools that the agent may call.
+    /// Callboard's tools that the agent may call in its next step.
     pub tools: OfferedTools,
 }
 

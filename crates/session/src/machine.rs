@@ -49,7 +49,7 @@ pub struct Session {
 /// State from which a session is opened: the log's summary, queue and open run, and the settings.
 #[derive(Debug)]
 pub struct Opening {
-    /// Id of the session.
+    /// Id of the session to open.
     pub id: SessionId,
     /// Sequence number of the log's last record.
     pub head: Seq,

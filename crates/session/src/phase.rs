@@ -7,7 +7,7 @@ use crate::{Answer, ReplyId};
 
 #[derive(Debug)]
 pub(crate) enum Phase {
-    /// No run is open.
+    /// The session has no open run.
     Idle,
     /// A run is open, and the agent does not know of it yet.
     Starting {
