@@ -31,546 +31,579 @@ pub use time::Millis;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Event {
-    /// The first event of a session.
+    /// The session was created; always the first event of its log.
     SessionCreated {
-        /// Id of the agent.
+        /// Id of the agent that the session talks to.
         agent: String,
-        /// Folder that the agent works in.
+        /// Path of the folder that the agent works in; absent if none was chosen or suggested.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         workspace: Option<String>,
-        /// A user of this server chose the workspace; otherwise it is a suggestion. Dropped on import.
+        /// Whether a user of this server chose the workspace; otherwise it is only a suggestion.
+        /// Set to false on import.
         #[serde(default, skip_serializing_if = "is_false")]
         workspace_confirmed: bool,
-        /// Title that a person gave.
+        /// Title of the session as given by a person; absent for an automatic title.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
     },
-    /// The session was changed; absent fields keep their values.
+    /// Settings of the session were changed; absent fields keep their values.
     SessionUpdated {
-        /// Id of the agent.
+        /// Id of the agent that the session talks to from now on; absent if unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
-        /// Folder that the agent works in.
+        /// Path of the folder that the agent works in from now on; absent if unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         workspace: Option<String>,
-        /// A user of this server chose the workspace; otherwise it is a suggestion. Dropped on import.
+        /// Whether a user of this server chose the workspace; otherwise it is only a suggestion.
+        /// Set to false on import.
         #[serde(default, skip_serializing_if = "is_false")]
         workspace_confirmed: bool,
-        /// Title that a person gave.
+        /// New title of the session; absent if unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
-        /// Whether the session is archived.
+        /// Whether the session is archived from now on; absent if unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         archived: Option<bool>,
     },
-    /// The conversation that the agent's program keeps; resuming uses the newest link.
+    /// The agent's program reported the conversation that it keeps itself. A restarted program
+    /// resumes the conversation of the newest such event.
     AgentLinked {
         /// The program's own id for its conversation.
         cli_session_id: String,
-        /// Folder in which the program keeps the conversation.
+        /// Working directory to which the program's conversation belongs; absent if unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cwd: Option<String>,
-        /// Version of the program.
+        /// Version of the program; absent if unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<String>,
     },
 
     /// A message to the model, from a person or from another agent.
     UserMessage {
-        /// Id of the message.
+        /// Id of the user message.
         message_id: MessageId,
-        /// The client's idempotency key for the message.
+        /// The client's idempotency key for the message; absent if it sent none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client_id: Option<ClientId>,
-        /// Role of the sender.
+        /// Role of the sender: user, or system for instructions; absent for user.
         #[serde(default, skip_serializing_if = "MessageRole::is_user")]
         role: MessageRole,
-        /// The text.
+        /// Text of the message.
         text: String,
-        /// Files that belong to the message.
+        /// Files that belong to the message, in order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
         /// The agent that sent the message; absent for a person.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<Sender>,
-        /// Form in which the client sent the message, if the other fields lose information.
+        /// Parts and metadata of the message as its client sent them, if the other fields lose
+        /// information.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sent: Option<SentForm>,
     },
 
-    /// Tools that the sender of a message runs itself during the run that answers it. Precedes the
-    /// message.
+    /// Tools that a client offers with its message and runs itself during the run that answers the
+    /// message. The event precedes the message's own event.
     ClientTools {
-        /// Id of the message.
+        /// Id of the message with which the client offers the tools.
         message_id: MessageId,
-        /// The tools that the client runs.
+        /// The tools that the client runs itself.
         tools: Vec<ClientTool>,
     },
-    /// A message was accepted and waits for its run.
+    /// A message was accepted into the queue, where it waits for its run.
     MessageQueued {
-        /// Id of the message.
+        /// Id of the queued message.
         message_id: MessageId,
-        /// The client's idempotency key for the message.
+        /// The client's idempotency key for the message; absent if it sent none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client_id: Option<ClientId>,
-        /// The text.
+        /// Text of the message.
         text: String,
-        /// Files that belong to the message.
+        /// Files that belong to the message, in order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
-        /// Position in the queue, from 0; absent for the end.
+        /// Position of the message in the queue, from 0; absent for the end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         position: Option<u32>,
-        /// How the message reaches the agent.
+        /// Whether the message waits for a run of its own or goes into the active run.
         #[serde(default, skip_serializing_if = "SendMode::is_queue")]
         mode: SendMode,
-        /// Returned by a run that was stopped; starts when the queue is released.
+        /// Whether the message is held: it starts only after the queue is released. Set if a
+        /// stopped run returned the message.
         #[serde(default, skip_serializing_if = "is_false")]
         held: bool,
         /// The agent that sent the message; absent for a person.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<Sender>,
-        /// Form in which the client sent the message, if the other fields lose information.
+        /// Parts and metadata of the message as its client sent them, if the other fields lose
+        /// information.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sent: Option<SentForm>,
     },
     /// A queued message was edited; absent fields keep their values.
     MessageEdited {
-        /// Id of the message.
+        /// Id of the queued message.
         message_id: MessageId,
-        /// The text.
+        /// New text of the message.
         text: String,
-        /// Files that belong to the message.
+        /// New files of the message; absent if unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         attachments: Option<Vec<Attachment>>,
-        /// How the message reaches the agent.
+        /// New way of delivering the message, queued or steered; absent if unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<SendMode>,
     },
-    /// A queued message changed its position.
+    /// A queued message was moved to another position in the queue.
     MessageMoved {
-        /// Id of the message.
+        /// Id of the queued message.
         message_id: MessageId,
-        /// New position in the queue, from 0.
+        /// New position of the message in the queue, from 0.
         position: u32,
     },
-    /// A queued message starts; its `user_message` is in the same commit.
+    /// A message left the queue because its run starts; its `user_message` is in the same commit.
     MessageDequeued {
-        /// Id of the message.
+        /// Id of the message that left the queue.
         message_id: MessageId,
     },
-    /// A message was given to the active run instead of waiting for the next one.
+    /// A steered message changed its state: a message that is given to the active run instead of
+    /// waiting for the next one.
     MessageSteered {
-        /// Id of the message.
+        /// Id of the steered message.
         message_id: MessageId,
-        /// The text.
+        /// Text of the steered message.
         #[serde(default)]
         text: String,
-        /// The new state.
+        /// New state of the steered message.
         state: SteerState,
     },
-    /// A queued message was removed without being answered.
+    /// A queued message was removed from the queue and will not be answered.
     MessageDropped {
-        /// Id of the message.
+        /// Id of the removed message.
         message_id: MessageId,
-        /// The reason.
+        /// Why the message was removed, such as `user`; absent if no reason was given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// The messages queued at this moment do not start until released; later ones do.
+    /// The queue was held: the messages that it contains now do not start until it is released.
+    /// Messages that are queued later do start.
     QueueHeld {
-        /// The reason.
+        /// Why the queue was held, such as `stopped` or `imported`; absent if no reason was given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// All held messages may start.
+    /// The queue was released: all held messages may start.
     QueueReleased {},
 
-    /// A message and all later ones are superseded: kept, but no longer part of the history.
+    /// The history was rewound: a message and all later ones are superseded. They stay in the log
+    /// but are no longer part of the history.
     HistoryRewound {
-        /// First message that is superseded.
+        /// Id of the first superseded message: a `messageId`, or the `responseId` of an assistant
+        /// message.
         before_message_id: String,
-        /// The reason.
+        /// Why the history was rewound.
         reason: RewindReason,
     },
 
-    /// A run started.
+    /// A run started: an agent begins to answer.
     RunStart {
-        /// Id of the agent.
+        /// Id of the agent that the run belongs to.
         agent: String,
-        /// Model that the agent uses.
+        /// Name of the model that the agent uses; absent if unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// Why the run started.
+        /// Why the run started, such as a message from a person or a reply from another agent.
         trigger: Trigger,
-        /// Id of the exchange.
+        /// Id of the exchange whose message or reply started the run; absent for any other trigger.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exchange_id: Option<ExchangeId>,
     },
-    /// A model call started.
+    /// A step started: one model call within the run.
     StepStart {
-        /// Number of the step, from 0.
+        /// Number of the step, from 0, counted separately for each sub-agent.
         index: u32,
-        /// Call of the sub-agent that this happened under.
+        /// Id of the tool call that started the sub-agent whose step this is; absent for the agent
+        /// itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_call_id: Option<CallId>,
     },
-    /// A model call ended.
+    /// A step ended: one model call within the run.
     StepFinish {
-        /// Number of the step, from 0.
+        /// Number of the step, from 0, as in its `step_start`.
         index: u32,
-        /// The provider's reason for the end of the step.
+        /// The provider's reason for the end of the step, such as `stop`; if the run ended first,
+        /// `stop`, `error` or `cancelled`.
         finish_reason: String,
-        /// Token counts.
+        /// Token counts of the step; absent if unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
-        /// Cost in US dollars, if the agent reports it per step.
+        /// Cost of the step in US dollars; absent if unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<f64>,
-        /// Call of the sub-agent that this happened under.
+        /// Id of the tool call that started the sub-agent whose step this is; absent for the agent
+        /// itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_call_id: Option<CallId>,
     },
 
-    /// A text started; fixes its position.
+    /// A text of the assistant message started. The event fixes the position of the text among the
+    /// parts.
     TextStart {
-        /// Id of the part.
+        /// Id of the text.
         part_id: PartId,
-        /// Call of the sub-agent that this happened under.
+        /// Id of the tool call that started the sub-agent that writes the text; absent for the
+        /// agent itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_call_id: Option<CallId>,
     },
-    /// A text grew.
+    /// A text of the assistant message grew.
     TextDelta {
-        /// Id of the part.
+        /// Id of the text.
         part_id: PartId,
-        /// Call of the sub-agent that this happened under.
+        /// Id of the tool call that started the sub-agent that writes the text; absent for the
+        /// agent itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_call_id: Option<CallId>,
-        /// Text to append.
+        /// Text to append to the text so far.
         delta: String,
     },
-    /// A text is complete; `text` is authoritative over the deltas.
+    /// A text of the assistant message is complete; `text` takes precedence over its deltas.
     TextDone {
-        /// Id of the part.
+        /// Id of the text.
         part_id: PartId,
-        /// Call of the sub-agent that this happened under.
+        /// Id of the tool call that started the sub-agent that wrote the text; absent for the agent
+        /// itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_call_id: Option<CallId>,
-        /// The text.
+        /// The whole text.
         text: String,
-        /// The provider's classification of the text.
+        /// The provider's classification of the text as commentary or final; absent if it gave
+        /// none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         phase: Option<Phase>,
-        /// The provider restarted: the text is kept but does not count.
+        /// Whether the provider restarted its output after this text; the text is kept but does not
+        /// count.
         #[serde(default, skip_serializing_if = "is_false")]
         discarded: bool,
     },
-    /// A thinking block started; fixes its position.
+    /// A thinking block started. The event fixes its position among the parts of the assistant
+    /// message.
     ThinkingStart {
-        /// Id of the part.
+        /// Id of the thinking block.
         part_id: PartId,
-        /// Call of the sub-agent that this happened under.
+        /// Id of the tool call that started the sub-agent that is thinking; absent for the agent
+        /// itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_call_id: Option<CallId>,
     },
     /// A thinking block grew.
     ThinkingDelta {
-        /// Id of the part.
+        /// Id of the thinking block.
         part_id: PartId,
-        /// Call of the sub-agent that this happened under.
+        /// Id of the tool call that started the sub-agent that is thinking; absent for the agent
+        /// itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_call_id: Option<CallId>,
-        /// Text to append.
+        /// Text to append to the thinking block.
         delta: String,
     },
-    /// A thinking block is complete; `text` is authoritative.
+    /// A thinking block is complete; `text` takes precedence over its deltas.
     ThinkingDone {
-        /// Id of the part.
+        /// Id of the thinking block.
         part_id: PartId,
-        /// Call of the sub-agent that this happened under.
+        /// Id of the tool call that started the sub-agent that was thinking; absent for the agent
+        /// itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_call_id: Option<CallId>,
-        /// The text.
+        /// Whole text of the thinking block.
         text: String,
-        /// The provider restarted: the text is kept but does not count.
+        /// Whether the provider restarted its output after this block; the block is kept but does
+        /// not count.
         #[serde(default, skip_serializing_if = "is_false")]
         discarded: bool,
     },
-    /// Fields of an imported part that Callboard does not interpret, in the form of the AI SDK.
+    /// Additional fields of an imported part, in the format of the AI SDK. Callboard keeps them but
+    /// does not interpret them.
     PartExtras {
-        /// Id of the part or call.
+        /// Id of the text, thinking block or tool call that the fields belong to.
         part_id: String,
-        /// The fields.
+        /// The additional fields of the part by their names.
         fields: Map<String, Value>,
     },
 
-    /// A call started.
+    /// A tool call started: the model begins to write it.
     ToolCallStart {
-        /// Id of the call.
+        /// Id of the tool call.
         call_id: CallId,
-        /// The provider's id for the call.
+        /// The provider's own id for the tool call; absent if it gave none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider_call_id: Option<String>,
-        /// Name of the tool.
+        /// Name of the tool; empty if the provider gave none.
         tool_name: String,
-        /// Arguments as JSON text.
+        /// Arguments of the tool call as JSON text, as far as they are known; absent if none are.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<String>,
-        /// Call of the sub-agent that this happened under.
+        /// Id of the tool call that started the sub-agent that makes this one; absent for the agent
+        /// itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_call_id: Option<CallId>,
-        /// The party that runs the tool.
+        /// The party that runs the tool: Callboard, the agent's program or the client.
         executor: Executor,
     },
-    /// The arguments of a call grew.
+    /// The arguments of a tool call grew.
     ToolArgumentsDelta {
-        /// Id of the call.
+        /// Id of the tool call.
         call_id: CallId,
-        /// Text to append.
+        /// JSON text to append to the arguments.
         delta: String,
     },
-    /// The arguments of a call are complete.
+    /// The arguments of a tool call are complete.
     ToolArgumentsDone {
-        /// Id of the call.
+        /// Id of the tool call.
         call_id: CallId,
-        /// Arguments as JSON text.
+        /// Whole arguments of the tool call as JSON text.
         arguments: String,
-        /// One-line summary of the arguments.
+        /// One-line summary of the arguments for people.
         #[serde(default)]
         summary: String,
-        /// The arguments broke off; the call never runs.
+        /// Whether the arguments broke off before they were complete; such a tool call never runs.
         #[serde(default, skip_serializing_if = "is_false")]
         incomplete: bool,
-        /// Whether a person must approve the call, decided by the policy at this moment.
+        /// Whether a person must approve the tool call, as decided by the policy at this moment.
         validation: Validation,
-        /// Data that the model's provider expects back unchanged: `toolCall` belongs to the call,
-        /// `message` to the assistant message.
+        /// Data that the model's provider expects back unchanged: `toolCall` belongs to the tool
+        /// call, `message` to the assistant message. Absent if there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider_data: Option<Value>,
     },
-    /// Execution started; `durationMs` of the result counts from here.
+    /// A tool call started to run; the `durationMs` of its result counts from here.
     ToolRunning {
-        /// Id of the call.
+        /// Id of the tool call.
         call_id: CallId,
     },
-    /// A call waits for a decision of a person.
+    /// A tool call waits for a person's approval.
     ToolApprovalRequested {
-        /// Id of the call.
+        /// Id of the tool call.
         call_id: CallId,
-        /// The choices of the person.
+        /// The choices that the person has, and details that help to decide.
         options: ApprovalOptions,
     },
-    /// The decision about a call.
+    /// The approval request of a tool call was resolved, by a decision, a timeout or a withdrawal.
     ToolApprovalResolved {
-        /// Id of the call.
+        /// Id of the tool call.
         call_id: CallId,
-        /// The decision.
+        /// Outcome of the approval request.
         decision: Decision,
-        /// How long the decision holds.
+        /// How long the decision holds; absent unless the tool call was accepted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         scope: Option<Scope>,
-        /// Arguments as edited by the person who decided.
+        /// Arguments of the tool call as edited by the person who accepted it; absent if unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<String>,
-        /// The person's message to the agent.
+        /// The person's message to the agent about the decision; absent if there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         feedback: Option<String>,
-        /// Calls that a lasting decision covers, see [`crate::GrantScope`].
+        /// Tool calls that a lasting decision covers, as the text of a [`crate::GrantScope`];
+        /// absent for any other decision.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         covers: Option<String>,
-        /// The person or program that decided.
+        /// The person or program that resolved the request.
         by: String,
     },
-    /// The call needs no approval because an earlier decision covers it.
+    /// A grant from an earlier decision covers the tool call, so that no person has to decide about
+    /// it.
     ToolGranted {
-        /// Id of the call.
+        /// Id of the tool call.
         call_id: CallId,
-        /// How long the decision holds.
+        /// Scope of the grant: this session or always.
         scope: Scope,
-        /// Calls that the decision covers, see [`crate::GrantScope`].
+        /// Tool calls that the grant covers, as the text of a [`crate::GrantScope`].
         covers: String,
     },
-    /// A grant was revoked.
+    /// A grant was revoked: the tool calls that it covered need an approval again.
     GrantRevoked {
-        /// How long the decision holds.
+        /// Scope of the revoked grant: this session or always.
         scope: Scope,
-        /// Calls that the decision covers, see [`crate::GrantScope`].
+        /// Tool calls that the revoked grant covered, as the text of a [`crate::GrantScope`].
         covers: String,
         /// The person or program that revoked the grant.
         by: String,
     },
-    /// A call printed output. An `offset` before the end of the stream replaces everything from there.
+    /// A running tool call printed output. If `offset` lies before the end of the output so far,
+    /// `delta` replaces the output from there on.
     ToolOutputDelta {
-        /// Id of the call.
+        /// Id of the tool call.
         call_id: CallId,
-        /// Output stream.
+        /// The stream to which the tool call printed.
         stream: OutputStream,
-        /// Position in bytes of UTF-8.
+        /// Byte offset of `delta` in the whole output of the stream, which is UTF-8.
         offset: u64,
-        /// Text to append.
+        /// The printed text.
         delta: String,
     },
-    /// A call is tried again.
+    /// A tool call failed and is tried again.
     ToolRetry {
-        /// Id of the call.
+        /// Id of the tool call.
         call_id: CallId,
-        /// Number of the attempt that starts now.
+        /// Number of the attempt of the tool call that starts now.
         attempt: u32,
-        /// Highest number of attempts.
+        /// Maximum number of attempts of the tool call.
         max_attempts: u32,
-        /// The error.
+        /// Error of the previous attempt.
         error: ErrorInfo,
     },
-    /// The end of a call: exactly one for every `tool_call_start`.
+    /// The end of a tool call, with its result; exactly one for every `tool_call_start`.
     ToolResult {
-        /// Id of the call.
+        /// Id of the tool call.
         call_id: CallId,
         /// Name of the tool.
         tool_name: String,
-        /// Whether it succeeded.
+        /// Whether the tool call succeeded.
         ok: bool,
-        /// The result as JSON.
+        /// Result of the tool call as JSON; absent if there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
-        /// The whole output, if it differs from the deltas.
+        /// Whole output of the tool call, which replaces the output of the deltas; absent if the
+        /// deltas are complete.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output: Option<String>,
-        /// The error.
+        /// Error of the tool call; absent if it succeeded.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ErrorInfo>,
-        /// One-line summary for people, if the executor gave one.
+        /// One-line summary of the result for people; absent if the executor gave none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         summary: Option<String>,
-        /// Duration in milliseconds; absent if it was not measured.
+        /// Duration of the tool call in milliseconds; absent if it was not measured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration_ms: Option<u64>,
-        /// Sizes, if the output was truncated.
+        /// Sizes of the whole and of the kept output; absent if the output was not truncated.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         truncated: Option<Truncated>,
     },
 
-    /// The decision whether the agent continues after a step.
+    /// The decision whether the agent continues with another step after the previous one.
     Continuation {
-        /// Whether the agent continues.
+        /// Whether the agent continues with another step.
         should_continue: bool,
-        /// Why it continues or stops.
+        /// Why the agent continues or stops, such as `tool_calls`, `completed` or `steps_limit`.
         stop_reason: String,
-        /// Which rule decided.
+        /// Name of the rule that decided, such as `NoToolCalls` or `StepsLimit`.
         resolved_by: String,
-        /// Findings that led to the decision.
+        /// Results of the rules that were checked for the decision.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         evaluations: Vec<Evaluation>,
     },
-    /// A message of Callboard to the reader.
+    /// A notice to the reader of the conversation; it is not text of the model.
     Notice {
-        /// Severity.
+        /// Severity of the notice.
         level: Level,
-        /// The text.
+        /// Text of the notice.
         text: String,
     },
-    /// Somebody asked to stop the run.
+    /// A person or program asked to stop the run.
     CancelRequested {
-        /// The person or program that asked.
+        /// The person or program that asked to stop the run.
         by: String,
     },
-    /// The run was interrupted.
+    /// The run was interrupted before it was complete.
     OutputCancelled {
-        /// The reason.
+        /// Why the run was interrupted.
         reason: CancelReason,
-        /// Position at which audio output was cut.
+        /// Position in milliseconds at which audio output was cut; absent if none was cut.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         audio_truncated_at_ms: Option<u64>,
     },
-    /// The end of a run: exactly one for every `run_start`.
+    /// The end of a run; exactly one for every `run_start`.
     RunFinish {
-        /// How the run ended.
+        /// How the run ended: completed, failed or cancelled.
         status: RunStatus,
-        /// The error.
+        /// The error that ended the run; absent unless the run failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ErrorInfo>,
-        /// Token counts.
+        /// Token counts of the whole run; absent if unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
-        /// Cost in US dollars, if the agent or its provider reports it.
+        /// Cost of the whole run in US dollars; absent if unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<f64>,
-        /// Duration in milliseconds; absent if it was not measured.
+        /// Duration of the run in milliseconds; absent if it was not measured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration_ms: Option<u64>,
     },
 
-    /// A message to or from another agent. The `peer` fields name the other side's session and run; the
-    /// record's ids name this side's.
+    /// A message to or from another agent, which starts an exchange. The `peer` fields name the
+    /// other side's session and run; the ids in the record's header name this side's.
     AgentMessage {
-        /// Id of the exchange.
+        /// Id of the exchange, the same in the logs of both sessions.
         exchange_id: ExchangeId,
-        /// Whether this session sent or received the message.
+        /// Whether this session sent or received the message that starts the exchange.
         direction: Direction,
-        /// The call that sends the message.
+        /// Id of the tool call that sent the message; absent if no tool call sent it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call_id: Option<CallId>,
-        /// Whether the sender waits for the reply.
+        /// Whether the sender of the message waits for the reply.
         #[serde(default, skip_serializing_if = "ExchangeMode::is_sync")]
         mode: ExchangeMode,
-        /// Nesting depth, see [`Sender::depth`].
+        /// Number of messages between agents since a person's last message, see [`Sender::depth`].
         #[serde(default, skip_serializing_if = "is_zero")]
         depth: u32,
-        /// Id of the agent.
+        /// Id of the agent on the other side.
         agent: String,
-        /// The other side's session.
+        /// Id of the other side's session; absent if there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         peer_session_id: Option<SessionId>,
-        /// The other side's run.
+        /// Id of the other side's run that answers the message; absent if there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         peer_response_id: Option<ResponseId>,
-        /// The text.
+        /// Text of the message to the other agent.
         text: String,
     },
-    /// Progress of an exchange that has no reply yet.
+    /// The other side of an exchange reported progress; the exchange has no reply yet.
     AgentProgress {
-        /// Id of the exchange.
+        /// Id of the exchange, the same in the logs of both sessions.
         exchange_id: ExchangeId,
-        /// The new state.
+        /// Progress on the other side: queued, running or waiting for an approval.
         state: ExchangeState,
     },
-    /// The end of an exchange. Belongs to the run that started it, even if that run has ended.
+    /// The end of an exchange: a reply, or the reason why there is none. It belongs to the run that
+    /// started the exchange, even if that run has ended.
     AgentCallbackResult {
-        /// Id of the exchange.
+        /// Id of the exchange, the same in the logs of both sessions.
         exchange_id: ExchangeId,
-        /// Whether this session sent or received the message.
+        /// Whether this session sent or received the message that the reply answers.
         direction: Direction,
-        /// Id of the agent.
+        /// Id of the agent on the other side.
         agent: String,
-        /// The other side's session.
+        /// Id of the other side's session; absent if there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         peer_session_id: Option<SessionId>,
-        /// The other side's run.
+        /// Id of the other side's run that answered the message; absent if there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         peer_response_id: Option<ResponseId>,
-        /// Whether it succeeded.
+        /// Whether the exchange ended with a reply.
         ok: bool,
-        /// The result as JSON.
+        /// The reply of the other agent as JSON; absent if there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
-        /// The error.
+        /// Why there is no reply; absent if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ErrorInfo>,
     },
 
-    /// A line of an agent's output that could not be interpreted; it is kept and shown.
+    /// Output of an agent that Callboard could not interpret; it is kept and shown.
     Unrecognized {
-        /// Source of the line.
+        /// Source of the output: the program or agent, or `part` for an imported part in its own
+        /// format.
         source: String,
-        /// The line.
+        /// The line, or the first of several lines that this record represents.
         raw: String,
-        /// Number of lines that this record represents; `raw` is the first of them. The others are only
-        /// in the program's raw lines.
+        /// Number of lines that this record represents; `raw` is the first of them. The others are
+        /// only in the program's raw lines.
         #[serde(default = "one", skip_serializing_if = "is_one")]
         lines: u64,
     },
 
-    /// An event of a newer version, or one whose fields cannot be read: kept unchanged and skipped.
+    /// An event of a newer version, or one whose fields cannot be read: kept unchanged and skipped
+    /// by reducers.
     #[serde(untagged)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     Other(Map<String, Value>),
@@ -582,24 +615,24 @@ pub enum Event {
 /// rest of it, so a new event needs a decision in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventGroup {
-    /// The session and its history: settings, user messages, rewinds, grants.
+    /// An event about the session and its history: settings, user messages, rewinds, grants.
     Session,
-    /// Messages that wait for their run.
+    /// An event about the queue: messages that wait for their run.
     Queue,
-    /// A run and its steps, from start to finish.
+    /// An event about a run or its steps, from start to finish.
     Run,
-    /// Texts, thinking, notices and unrecognized output.
+    /// An event about a text, a thinking block, a notice or unrecognized output.
     Part,
-    /// Tool calls: arguments, approval, output, result.
+    /// An event about a tool call: its arguments, approval, output or result.
     Call,
-    /// Messages between agents.
+    /// An event about an exchange: messages between agents.
     Exchange,
     /// An event that this version cannot read.
     Other,
 }
 
 impl Event {
-    /// Returns the group of the event.
+    /// Returns the part of a session that the event is about.
     pub fn group(&self) -> EventGroup {
         match self {
             Self::SessionCreated { .. }
@@ -650,8 +683,8 @@ impl Event {
         }
     }
 
-    /// Returns whether the event is about the session or its queue. Such an event is never part of a
-    /// run, even if its record names one.
+    /// Returns whether the event is about the session or its queue. Such an event is never part of
+    /// a run, even if its record names one.
     pub fn is_session_event(&self) -> bool {
         matches!(self.group(), EventGroup::Session | EventGroup::Queue)
     }

@@ -4,13 +4,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// An error: a code for programs and a message for people.
+/// An error of a session: a code for programs and a message for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorInfo {
-    /// The code.
+    /// Code that names the cause of the error.
     pub code: ErrorCode,
-    /// Explanation for people.
+    /// Explanation of the error for people.
     pub message: String,
 }
 
@@ -23,22 +23,22 @@ impl ErrorInfo {
 
 macro_rules! error_codes {
     ($($name:ident $code:literal $meaning:literal)*) => {
-        /// The cause of an error, as a stable identifier.
+        /// The cause of an error of a session, as a stable identifier.
         #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum ErrorCode {
             $(#[doc = $meaning] #[serde(rename = $code)] $name,)*
-            /// A code of a newer version, kept unchanged.
+            /// An error code of a newer version, kept unchanged.
             #[serde(untagged)]
             #[cfg_attr(feature = "schema", schemars(skip))]
             Other(String),
         }
 
         impl ErrorCode {
-            /// All codes with their meanings, in the order of the documentation.
+            /// All error codes with their meanings, in the order of the documentation.
             pub const ALL: &[(Self, &str)] = &[$((Self::$name, $meaning)),*];
 
-            /// Returns the code as it is in JSON.
+            /// Returns the error code as it is in JSON.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$name => $code,)*

@@ -3,16 +3,16 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A tool that a client runs, as it is described to a model.
+/// A tool that a client runs itself, as it is described to a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClientTool {
-    /// Name of the tool.
+    /// Name of the client's tool.
     pub name: String,
-    /// Description for the model.
+    /// Description of the tool for the model; empty if the client gave none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// JSON Schema of the arguments.
+    /// JSON Schema of the tool's arguments.
     pub parameters: Value,
 }
 
@@ -28,106 +28,109 @@ macro_rules! words {
 }
 
 words! {
-    /// State of a message that was given to an active run.
+    /// State of a message that was steered: given to an active run.
     SteerState {
-        /// The agent has the message.
+        /// The agent has taken the message; the model may not have read it yet.
         HandedOver,
-        /// The model has read the message.
+        /// The model has read the steered message.
         Seen,
-        /// The agent could not take the message, or its run ended first. The message is queued again.
+        /// The agent could not take the message, or its run ended before the model read it. The
+        /// message is queued again.
         Returned,
     }
-    /// Why the history was rewound.
+    /// Why the history of a session was rewound.
     RewindReason {
-        /// A message was replaced by an edited one.
+        /// A person or an import replaced a user message with an edited one.
         Edit,
-        /// A client wants another response to the same message.
+        /// A client of a compat API asked for another response to the same message.
         Regenerate,
-        /// A person wants another response to the same message.
+        /// A person asked for another response to the same message.
         Retry,
     }
     /// Why a run started.
     Trigger {
-        /// A message from a person.
+        /// A message from a person started the run.
         User,
-        /// A message from another agent.
+        /// A message from another agent started the run, whose result is the reply.
         Agent,
-        /// A reply from another agent.
+        /// The reply of another agent to an asynchronous message started the run.
         Callback,
-        /// Tool results of a client.
+        /// A request to continue started the run: after the last run broke off, or with the results
+        /// of a client's tools.
         Continue,
-        /// A request for another response.
+        /// A request for another response to the same message started the run.
         Retry,
-        /// The agent continued without a message.
+        /// The agent started the run by itself, without a message.
         #[serde(rename = "self")]
         SelfStarted,
     }
-    /// The provider's own classification of a text; it takes precedence over ours.
+    /// The provider's own classification of a text; it takes precedence over Callboard's.
     Phase {
-        /// The text explains a call.
+        /// The text is commentary: it explains a tool call.
         Commentary,
-        /// The text is the response.
+        /// The text belongs to the response itself.
         Final,
     }
     /// The party that runs a tool.
     Executor {
-        /// Callboard.
+        /// Callboard runs the tool.
         Server,
-        /// The agent's program.
+        /// The agent's program runs the tool.
         Agent,
-        /// The client that sent the message.
+        /// The client that sent the message runs the tool.
         Client,
     }
-    /// Whether a call needs the approval of a person.
+    /// Whether a tool call needs the approval of a person.
     Validation {
-        /// The call may run.
+        /// The tool call needs no approval.
         NotRequired,
-        /// A person must decide first.
+        /// A person must decide before the tool call may run.
         Pending,
     }
-    /// The outcome of an approval request.
+    /// Outcome of the approval request of a tool call.
     Decision {
-        /// The call may run.
+        /// A person accepted the tool call, or a grant covers it: it may run.
         Accepted,
-        /// The call was denied.
+        /// A person denied the tool call: it does not run.
         Rejected,
-        /// Nobody decided in time.
+        /// Nobody decided about the tool call in time: it does not run.
         TimedOut,
-        /// The request became irrelevant.
+        /// The approval request was withdrawn because no decision is needed any more, as at the end
+        /// of the run.
         Withdrawn,
     }
-    /// How long a decision holds.
+    /// How long a decision about a tool call holds.
     Scope {
-        /// For one call.
+        /// The decision holds for one tool call only.
         Once,
-        /// For the session.
+        /// The decision holds for the rest of the session.
         Session,
-        /// For all sessions.
+        /// The decision holds for all sessions.
         Always,
     }
-    /// An output stream of a call.
+    /// The stream to which a tool call prints.
     OutputStream {
-        /// Standard output.
+        /// Standard output of the tool call.
         Stdout,
-        /// Standard error.
+        /// Standard error of the tool call.
         Stderr,
     }
     /// Severity of a notice.
     Level {
-        /// For information.
+        /// The notice is only for information.
         Info,
-        /// Something went wrong.
+        /// The notice reports that something went wrong.
         Error,
     }
     /// Why a run was interrupted.
     CancelReason {
-        /// A person stopped the run.
+        /// A person stopped the run, or the agent whose message it answers did.
         UserCancel,
         /// The run exceeded its time limit.
         Timeout,
-        /// The run failed.
+        /// The run was interrupted because it failed.
         Error,
-        /// The server stopped.
+        /// The server stopped during the run.
         Restart,
         /// The run was unfinished in an imported session.
         Import,
@@ -136,25 +139,25 @@ words! {
     RunStatus {
         /// The run completed.
         Completed,
-        /// The run failed.
+        /// The run failed or exceeded its time limit.
         Failed,
-        /// The run was stopped.
+        /// The run was stopped before it was complete: on request, by a restart or by an import.
         Cancelled,
     }
-    /// Which side of an exchange a session is.
+    /// Whether a session is the sender or the receiver of an exchange.
     Direction {
-        /// The session sent the message.
+        /// This session sent the message that started the exchange.
         Sent,
-        /// The session received the message.
+        /// This session received the message that started the exchange.
         Received,
     }
     /// Progress of an exchange on the receiving side.
     ExchangeState {
-        /// The message is in the receiver's queue.
+        /// The message waits in the receiver's queue.
         Queued,
-        /// The receiver's run is active.
+        /// The receiver's run for the message is active.
         Running,
-        /// The receiver's run waits for a person's approval.
+        /// The receiver's run for the message waits for a person's approval.
         AwaitingApproval,
     }
 }
@@ -164,10 +167,11 @@ words! {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SaidBy"))]
 #[serde(rename_all = "snake_case")]
 pub enum MessageRole {
-    /// A person or another agent.
+    /// The message comes from a person or another agent, and expects an answer.
     #[default]
     User,
-    /// Instructions; shown as a muted line and not answered.
+    /// The message contains instructions for the model; it is shown as a muted line and not
+    /// answered.
     System,
 }
 
@@ -182,10 +186,10 @@ impl MessageRole {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SendMode {
-    /// The message waits for a run of its own.
+    /// The message waits in the queue for a run of its own.
     #[default]
     Queue,
-    /// The message goes into the active run.
+    /// The message is steered: it goes into the active run.
     Steer,
 }
 
@@ -200,10 +204,10 @@ impl SendMode {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ExchangeMode {
-    /// The sender waits.
+    /// The run that sent the message waits for the reply.
     #[default]
     Sync,
-    /// The reply starts a new run of the sender.
+    /// The run that sent the message does not wait; the reply starts a new run of the sender.
     Async,
 }
 
@@ -213,55 +217,57 @@ impl ExchangeMode {
     }
 }
 
-/// A file that belongs to a message or a result.
+/// A file that belongs to a user message or to the result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Attachment {
-    /// Hash of the stored content.
+    /// Hash of the file's content, under which the content is stored.
     pub blob: String,
-    /// File name.
+    /// Name of the file.
     pub name: String,
-    /// Media type.
+    /// Media type of the file, such as `image/png`.
     pub media_type: String,
-    /// Size in bytes.
+    /// Size of the file in bytes.
     pub size: u64,
 }
 
-/// The choices of a person who decides about a call.
+/// The choices that a person has when deciding about a tool call, with details that help to decide.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalOptions {
-    /// Scopes that the decision may have.
+    /// Scopes that the person may give to the decision.
     pub scopes: Vec<Scope>,
-    /// Whether the arguments can be edited.
+    /// Whether the person may edit the arguments of the tool call.
     pub can_edit: bool,
-    /// A form to fill in, for a question of the agent.
+    /// Form that the agent wants the person to fill in; absent if it only needs a decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<Value>,
-    /// Calls that a lasting decision would cover, see [`crate::GrantScope`].
+    /// Tool calls that a lasting decision would cover, as the text of a [`crate::GrantScope`];
+    /// absent if the decision can only hold once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub covers: Option<String>,
-    /// The reason that the agent's program gives for asking.
+    /// Reason that the agent's program gives for the request; absent if it gives none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The file that the call would overwrite.
+    /// The file that the tool call wants to write; absent if there is none to show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<WriteTarget>,
 }
 
-/// The file at the path that a call wants to write, at the moment of the approval request.
+/// The file at the path that a tool call wants to write, as it was at the time of the approval
+/// request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WriteTarget {
-    /// Absolute path.
+    /// Absolute path of the file.
     pub path: String,
-    /// Size of the existing file; absent if there is none.
+    /// Size of the existing file in bytes; absent if the file does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// Content of the existing file, if it is text and short.
+    /// Content of the existing file; absent unless it is a short text that may be shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -271,22 +277,22 @@ pub struct WriteTarget {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
-    /// Tokens of the prompt.
+    /// Number of tokens of the prompts.
     pub input_tokens: u64,
-    /// Tokens of the output.
+    /// Number of tokens that the model wrote.
     pub output_tokens: u64,
-    /// Sum of both.
+    /// Total number of tokens: prompts and output.
     pub total_tokens: u64,
-    /// Prompt tokens that came from a cache.
+    /// Number of prompt tokens that came from the provider's cache; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_tokens: Option<u64>,
-    /// Output tokens that were spent on thinking.
+    /// Number of output tokens that were spent on thinking; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<u64>,
 }
 
 impl Usage {
-    /// Returns the sum of both counts.
+    /// Returns the sum of two token counts, field by field.
     pub fn plus(self, other: Self) -> Self {
         let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
             (None, None) => None,
@@ -302,29 +308,29 @@ impl Usage {
     }
 }
 
-/// Sizes of an output that was truncated.
+/// Sizes of the output of a tool call that was truncated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Truncated {
-    /// Size of the whole output in bytes.
+    /// Size of the whole output in bytes, before it was truncated.
     pub total_bytes: u64,
-    /// Lines of the whole output, if they were counted.
+    /// Number of lines of the whole output; absent if they were not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_lines: Option<u64>,
-    /// Size of the output that was kept.
+    /// Size of the kept part of the output in bytes.
     pub shown_bytes: u64,
 }
 
-/// One finding in the decision whether an agent continues.
+/// The result of one rule that was checked to decide whether an agent continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Evaluation {
-    /// Name of the rule.
+    /// Name of the rule, such as `StepsLimit`.
     pub criterion: String,
-    /// Verdict of the rule.
+    /// Decision of the rule, such as `continue` or `stop`.
     pub decision: String,
-    /// Explanation for people.
+    /// Explanation of the rule's decision for people.
     pub reason: String,
 }

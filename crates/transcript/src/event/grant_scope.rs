@@ -8,49 +8,49 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The calls that a grant covers.
+/// The tool calls that a grant covers: of one agent, in one workspace, to one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GrantScope {
-    /// Id of the agent that makes the call.
+    /// Id of the agent that makes the tool calls.
     pub agent: String,
-    /// Real path of the workspace.
+    /// Real path of the workspace in which the agent works.
     pub workspace: String,
-    /// Name of the tool.
+    /// Name of the tool that the grant is for.
     pub tool: String,
-    /// The covered calls of the tool.
+    /// The calls of the tool that the grant covers.
     pub calls: GrantedCalls,
 }
 
-/// The covered calls of one tool.
+/// The calls of one tool that a grant covers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum GrantedCalls {
-    /// Exactly this command, with exactly these other arguments.
+    /// Calls that run exactly this command, with exactly these other arguments.
     Command {
-        /// The command.
+        /// The command that the tool runs.
         text: String,
-        /// The other arguments.
+        /// All other arguments of the tool call by their names.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         options: BTreeMap<String, Value>,
     },
-    /// Any file directly in this folder: relative to the workspace (`.` is the workspace itself), or
-    /// absolute if it lies elsewhere.
+    /// Calls for any file directly in this folder: relative to the workspace (`.` is the workspace
+    /// itself), or absolute if it lies elsewhere.
     Folder(String),
-    /// Any address with this scheme, host and port.
+    /// Calls for any URL with this scheme, host and port.
     Origin(String),
-    /// Every call of the tool.
+    /// Every call of the tool, with any arguments.
     All,
 }
 
 impl GrantScope {
-    /// Returns the text that is stored and compared.
+    /// Returns the grant scope as text, in the form in which it is stored and compared.
     pub fn to_text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Parses a stored text. Returns `None` for texts of earlier versions, which name no agent and no
-    /// workspace.
+    /// Parses the stored text of a grant scope. Returns `None` for texts of earlier versions, which
+    /// name no agent and no workspace.
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }

@@ -5,7 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Position of a record in its session's log: 1, 2, 3, ... with no gap. Zero is "before the first".
+/// Sequence number of a record: its position in the session's log, from 1 and without gaps. Zero is
+/// the position before the first record.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub struct Seq(pub u64);
 
 impl Seq {
-    /// Returns the next position.
+    /// Returns the sequence number that follows this one.
     pub fn next(self) -> Self {
         Self(self.0 + 1)
     }
@@ -35,7 +36,7 @@ macro_rules! ids {
         pub struct $name(String);
 
         impl $name {
-            /// Returns an id without checking it.
+            /// Creates an id from text, without checking it.
             pub fn new(id: impl Into<String>) -> Self {
                 Self(id.into())
             }
@@ -61,25 +62,27 @@ macro_rules! ids {
 }
 
 ids! {
-    /// Id of a session: a uuid v7, or an id that a client chose, see [`SessionId::parse`].
+    /// Id of a session: a UUID v7, or an id that a client chose.
     #[cfg_attr(feature = "schema", schemars(extend("pattern" = "^[A-Za-z0-9_-]{1,128}$")))]
     SessionId
-    /// Id of a run, and of its assistant message.
+    /// Id of a run and of its assistant message.
     ResponseId
     /// Id of a message from a person or another agent.
     MessageId
-    /// A client's idempotency key for a message, unique within its session.
+    /// Idempotency key that a client gives to a message, unique within its session.
     ClientId
-    /// Id of a text or thinking block: `{responseId}.{n}`.
+    /// Id of a text or a thinking block: `{responseId}.{n}`.
     PartId
-    /// Id of a tool call: `{responseId}.{n}`, from the same counter as parts.
+    /// Id of a tool call: `{responseId}.{n}`, from the same counter as the ids of texts and
+    /// thinking blocks.
     CallId
-    /// Id of an exchange between agents, the same in both logs.
+    /// Id of an exchange between two agents, the same in the logs of both sessions.
     ExchangeId
 }
 
 impl SessionId {
-    /// Accepts `[A-Za-z0-9_-]{1,128}`, which is safe in paths, URLs, element ids and file names.
+    /// Parses a session id. Accepts `[A-Za-z0-9_-]{1,128}`, which is safe in paths, URLs, element
+    /// ids and file names; returns `None` for other text.
     pub fn parse(id: &str) -> Option<Self> {
         let fits = (1..=128).contains(&id.len())
             && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
@@ -95,12 +98,13 @@ impl PartId {
 }
 
 impl CallId {
-    /// Returns the run that the call belongs to, if the id has the usual form.
+    /// Returns the id of the run that made the tool call: the part of the call's id before the last
+    /// dot. Returns `None` if there is no dot.
     pub fn run(&self) -> Option<ResponseId> {
         self.0.rsplit_once('.').map(|(run, _)| ResponseId::new(run))
     }
 
-    /// Returns the id of the `n`th part of a run.
+    /// Returns the id of the tool call that is the `n`th part of a run.
     pub fn numbered(run: &ResponseId, n: u32) -> Self {
         Self(format!("{run}.{n}"))
     }

@@ -23,16 +23,16 @@ use crate::{CallId, Event, Millis, OutputStream, PartId, ResponseId, Seq, Sessio
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename_all = "camelCase"))]
 pub struct Record {
-    /// Position in the log.
+    /// Sequence number of the record: its position in the session's log.
     pub seq: Seq,
     /// Time at which the record was written.
     pub at: Millis,
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// The run that the event belongs to.
+    /// Id of the run that the event belongs to; absent if it belongs to no run.
     #[cfg_attr(feature = "schema", schemars(skip_serializing_if = "Option::is_none"))]
     pub response_id: Option<ResponseId>,
-    /// The content.
+    /// Content of the record.
     #[cfg_attr(feature = "schema", schemars(flatten))]
     pub event: Event,
     /// Fields of a newer version on an event that this version knows; kept but not interpreted.
@@ -40,19 +40,19 @@ pub struct Record {
     pub extra: Map<String, Value>,
 }
 
-/// An event with its time and run, before a log has numbered it.
+/// An event with its time and run, before the log assigns its sequence number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// Time of the event.
     pub at: Millis,
-    /// The run that the event belongs to.
+    /// Id of the run that the event belongs to; `None` if it belongs to no run.
     pub response_id: Option<ResponseId>,
-    /// The content.
+    /// The event itself.
     pub event: Event,
 }
 
 impl Record {
-    /// Returns a record without fields of a newer version.
+    /// Creates a record that has no fields of a newer version.
     pub fn new(
         seq: Seq,
         at: Millis,
@@ -63,15 +63,16 @@ impl Record {
         Self { seq, at, session_id, response_id, event, extra: Map::new() }
     }
 
-    /// Parses one record. A delta without fields of a newer version, which nearly every record of a
-    /// live session is, is read directly from the text; other records go through a map that keeps
-    /// unknown fields.
+    /// Parses a record from JSON. A delta without fields of a newer version, which nearly every
+    /// record of a live session is, is read directly from the text; other records go through a map
+    /// that keeps unknown fields.
     pub fn from_json(text: &str) -> serde_json::Result<Self> {
         let delta = serde_json::from_str(text).ok().and_then(DeltaRecord::into_record);
         delta.map_or_else(|| serde_json::from_str(text), Ok)
     }
 
-    /// Returns the JSON object of the event, including unknown fields.
+    /// Returns the JSON object of the event as text, including unknown fields, without the record's
+    /// header.
     pub fn body(&self) -> String {
         let body = serde_json::to_string(&self.event).unwrap_or_else(|_| "{}".to_owned());
         if self.extra.is_empty() {
@@ -81,13 +82,13 @@ impl Record {
         splice(body, &extra)
     }
 
-    /// Returns the whole record as JSON.
+    /// Returns the whole record as JSON text: header and event.
     pub fn to_json(&self) -> String {
         to_json(self.seq, self.at, &self.session_id, self.response_id.as_ref(), &self.body())
     }
 }
 
-/// A record of any of the delta types, with the fields of all of them.
+/// A record of any delta type, for fast parsing: it has the fields of all delta types.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct DeltaRecord<'a> {
@@ -117,7 +118,8 @@ enum DeltaType {
 }
 
 impl DeltaRecord<'_> {
-    /// Returns `None` if a field is missing or does not belong to the type.
+    /// Converts the parsed delta into a record. Returns `None` if a field is missing or does not
+    /// belong to the delta's type.
     fn into_record(self) -> Option<Record> {
         let parent_call_id = self.parent_call_id.map(CallId::new);
         let (part_id, call_id) = (self.part_id.map(PartId::new), self.call_id.map(CallId::new));
@@ -143,7 +145,7 @@ impl DeltaRecord<'_> {
     }
 }
 
-/// Returns a record as JSON, from its header and its stored body.
+/// Returns a record as JSON text, from the fields of its header and the stored JSON of its event.
 pub fn to_json(
     seq: Seq,
     at: Millis,
@@ -161,8 +163,8 @@ pub fn to_json(
     splice(json, body)
 }
 
-/// Parses a body. An unreadable body becomes [`Event::Other`]; a body that is not an object is
-/// kept inside one.
+/// Parses the stored JSON of an event. Unreadable JSON becomes [`Event::Other`]; a value that is
+/// not an object is kept inside one.
 pub fn event_from_body(body: &str) -> Event {
     let event = body.trim_start().starts_with('{').then(|| serde_json::from_str(body).ok());
     event.flatten().unwrap_or_else(|| {
@@ -171,7 +173,7 @@ pub fn event_from_body(body: &str) -> Event {
     })
 }
 
-/// Joins two JSON objects, given as text, into one.
+/// Joins two JSON objects, given as text, into one object.
 fn splice(mut object: String, more: &str) -> String {
     let inner = more.trim_start().strip_prefix('{').unwrap_or("}");
     if inner.trim_start() == "}" {
@@ -215,7 +217,8 @@ impl<'de> Deserialize<'de> for Record {
     }
 }
 
-/// Returns the fields that the typed event does not have.
+/// Returns the JSON fields of a record that the parsed event does not have, except those that are
+/// null.
 fn fields_not_in(mut fields: Map<String, Value>, event: &Event) -> Map<String, Value> {
     if let Ok(Value::Object(known)) = serde_json::to_value(event) {
         fields.retain(|name, value| !known.contains_key(name) && !value.is_null());

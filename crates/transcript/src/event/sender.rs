@@ -10,27 +10,29 @@ const BEGINNING: &str = "From the agent '";
 const QUESTION: &str = "', which gets your answer:";
 const ANSWER: &str = "', about exchange ";
 
-/// The agent that a message comes from.
+/// The agent that sent a message to another agent, and the exchange that the message belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Sender {
-    /// The agent's session.
+    /// Id of the sending agent's session.
     pub session_id: SessionId,
-    /// Id of the agent.
+    /// Id of the sending agent.
     pub agent: String,
-    /// The exchange that the message belongs to.
+    /// Id of the exchange that the message belongs to.
     pub exchange_id: ExchangeId,
-    /// Number of messages between agents that led to this one since a person's message.
+    /// Number of messages between agents since a person's last message, including this one. A reply
+    /// has the depth of the message that it answers.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
-    /// The message is a reply; otherwise it starts an exchange.
+    /// Whether the message is the reply of an exchange; otherwise it starts one.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_answer: bool,
 }
 
 impl Sender {
-    /// Returns the text for the model, under a line that names the agent.
+    /// Returns the message text as the model gets it, under a first line that names the sending
+    /// agent.
     pub fn attribute(&self, text: &str) -> String {
         let Self { agent, exchange_id, is_answer, .. } = self;
         match is_answer {
@@ -40,19 +42,19 @@ impl Sender {
     }
 }
 
-/// A text that [`Sender::attribute`] has marked as an agent's.
+/// A message of another agent, parsed from the text that [`Sender::attribute`] returned.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AgentAttribution<'a> {
-    /// Id of the agent.
+    /// Id of the agent that sent the message.
     pub agent: &'a str,
-    /// Whether the text is a reply.
+    /// Whether the message is the reply of an exchange; otherwise it starts one.
     pub is_answer: bool,
-    /// The text without its first line.
+    /// Text of the message, without the line that names the agent.
     pub text: &'a str,
 }
 
 impl<'a> AgentAttribution<'a> {
-    /// Parses a marked text. Returns `None` for a person's text.
+    /// Parses a text that [`Sender::attribute`] returned. Returns `None` for the text of a person.
     pub fn parse(text: &'a str) -> Option<Self> {
         let (line, text) = text.split_once("\n\n")?;
         let (agent, rest) = line.strip_prefix(BEGINNING)?.split_once('\'')?;

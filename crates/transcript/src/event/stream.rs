@@ -7,20 +7,20 @@
 
 use crate::{CallId, Event, OutputStream, PartId};
 
-/// Identifies a stream within a run.
+/// Identifies a stream of deltas within a run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum StreamKey {
-    /// A text.
+    /// The deltas of a text.
     Text(PartId),
-    /// A thinking block.
+    /// The deltas of a thinking block.
     Thinking(PartId),
-    /// The arguments of a call.
+    /// The deltas of the arguments of a tool call.
     Arguments(CallId),
-    /// An output stream of a call.
+    /// The deltas of one output stream of a tool call.
     Output(CallId, OutputStream),
 }
 
-/// Returns the stream that a delta continues; `None` for other events.
+/// Returns the stream that a delta event continues; `None` for other events.
 pub fn continued_by(event: &Event) -> Option<StreamKey> {
     match event {
         Event::TextDelta { part_id, .. } => Some(StreamKey::Text(part_id.clone())),
@@ -33,7 +33,7 @@ pub fn continued_by(event: &Event) -> Option<StreamKey> {
     }
 }
 
-/// Returns the streams that an event closes.
+/// Returns the streams that an event closes, so that no more deltas of them follow.
 pub fn closed_by(event: &Event) -> Vec<StreamKey> {
     match event {
         Event::TextDone { part_id, .. } => vec![StreamKey::Text(part_id.clone())],
@@ -47,11 +47,11 @@ pub fn closed_by(event: &Event) -> Vec<StreamKey> {
     }
 }
 
-/// Maximum length of a merged delta in bytes.
+/// Maximum size of a merged delta in bytes.
 pub const MERGED_MAX: usize = 64 * 1024;
 
-/// Appends `next` to `event` if both are adjacent deltas of one stream. Otherwise changes nothing and
-/// returns false.
+/// Appends the delta `next` to the delta `event` if both are adjacent deltas of one stream and the
+/// result is not too long. Otherwise changes nothing and returns false.
 pub fn merge(event: &mut Event, next: &Event) -> bool {
     let same_stream = continued_by(event).is_some_and(|key| continued_by(next) == Some(key));
     let (Some((offset, delta)), Some((next_offset, more))) = (delta_of(event), delta_of(next))
@@ -68,7 +68,7 @@ pub fn merge(event: &mut Event, next: &Event) -> bool {
     true
 }
 
-/// Returns the offset of a delta, if it has one, and its text.
+/// Returns the byte offset (only of tool output) and the text of a delta; `None` for other events.
 pub fn delta_of(event: &Event) -> Option<(Option<u64>, &str)> {
     match event {
         Event::TextDelta { delta, .. }

@@ -7,36 +7,39 @@ use jiff::civil::DateTime;
 use jiff::tz::Offset;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-/// A timestamp: milliseconds since 1970, in JSON as RFC 3339 with three decimals. Records are ordered
-/// by their number, never by time.
+/// A timestamp in milliseconds since 1970, in JSON as RFC 3339 with three decimals. Records are
+/// ordered by their sequence numbers, never by time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Millis(pub i64);
 
 impl Millis {
-    /// Returns the milliseconds since `earlier`; zero if the clock was set back in between.
+    /// Returns the milliseconds since `earlier`; zero if `earlier` is later, such as after the
+    /// clock was set back.
     pub fn since(self, earlier: Self) -> u64 {
         u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
     }
 
-    /// Returns the timestamp `ms` milliseconds later.
+    /// Returns the timestamp that is `ms` milliseconds later.
     pub fn plus(self, ms: u64) -> Self {
         Self(self.0.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)))
     }
 
-    /// Parses the format of HTTP headers: `Sun, 15 Nov 2026 18:44:28 GMT`.
+    /// Parses a date in the format of HTTP headers, such as `Sun, 15 Nov 2026 18:44:28 GMT`.
+    /// Returns `None` for other text.
     pub fn parse_http_date(text: &str) -> Option<Self> {
         let moment = jiff::fmt::rfc2822::parse(text.trim()).ok()?;
         Some(Self(moment.timestamp().as_millisecond()))
     }
 
-    /// Parses RFC 3339.
+    /// Parses an RFC 3339 timestamp. Returns `None` for other text.
     pub fn parse(text: &str) -> Option<Self> {
         let moment = parse_ours(text.as_bytes()).or_else(|| text.parse().ok());
         moment.map(|it: Timestamp| Self(it.as_millisecond()))
     }
 }
 
-/// Parses the fixed-width format that [`Millis`] writes, which nearly every timestamp has.
+/// Parses a timestamp in the fixed-width format that [`Millis`] writes, which nearly every
+/// timestamp has. Returns `None` for other formats.
 fn parse_ours(text: &[u8]) -> Option<Timestamp> {
     let is_ours = text.len() == 24
         && [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.'), (23, b'Z')]

@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 const MAX_ARGUMENTS: usize = 3;
 const MAX_CHARS: usize = 27;
 
-/// Returns the first three arguments, such as `query: 'dbplus', types: ['program']`.
+/// Returns a one-line summary of a tool call's arguments, which are given as JSON text: the first
+/// three of them, such as `query: 'dbplus', types: ['program']`.
 ///
 /// Empty if there are none or the text is not a JSON object.
 pub fn arguments_summary(arguments: &str) -> String {

@@ -3,20 +3,21 @@
 //! Arguments, output and results are bodies. The kept ends depend on the whole text alone, never on the
 //! deltas in which it arrived.
 
-/// Bytes that a transcript keeps of each end of a body.
+/// Number of bytes that a transcript keeps of each end of a body, unless it keeps bodies whole.
 pub const BODY_EDGE: usize = 8 * 1024;
 
 /// A text of any size, of which only the beginning and end are kept.
 #[derive(Debug, Clone)]
 pub struct Body {
-    /// Bytes that are kept of each end.
+    /// Number of bytes that are kept of the beginning and of the end of the text.
     edge: usize,
     head: String,
-    /// Text after the head, possibly without its beginning; holds at least its last `edge` bytes.
+    /// Text after the kept beginning, possibly without its first part; contains at least its last
+    /// `edge` bytes.
     rest: String,
     bytes: u64,
     newlines: u64,
-    /// Whether the last line has no newline.
+    /// Whether the text ends with a line that has no newline.
     ends_open: bool,
 }
 
@@ -27,7 +28,7 @@ impl Default for Body {
 }
 
 impl Body {
-    /// Returns an empty body that keeps `edge` bytes of each end; `usize::MAX` keeps everything.
+    /// Creates an empty body that keeps `edge` bytes of each end; `usize::MAX` keeps everything.
     pub fn keeping(edge: usize) -> Self {
         Self {
             edge,
@@ -39,7 +40,7 @@ impl Body {
         }
     }
 
-    /// Appends text.
+    /// Appends text to the body.
     pub fn push(&mut self, text: &str) {
         if text.is_empty() {
             return;
@@ -53,8 +54,8 @@ impl Body {
         self.ends_open = !text.ends_with('\n');
     }
 
-    /// Replaces everything from `offset` (in bytes) on with `text`. The dropped middle cannot be cut
-    /// exactly: if `offset` lies in it, the tail restarts with `text`.
+    /// Replaces everything from the byte `offset` on with `text`. The dropped middle cannot be cut
+    /// exactly: if `offset` lies in it, the kept end starts again with `text`.
     pub fn replace_from(&mut self, offset: u64, text: &str) {
         if offset < self.bytes {
             self.cut_to(offset);
@@ -62,50 +63,52 @@ impl Body {
         self.push(text);
     }
 
-    /// Replaces the whole text.
+    /// Replaces the whole text of the body.
     pub fn set(&mut self, text: &str) {
         *self = Self::keeping(self.edge);
         self.push(text);
     }
 
-    /// Returns the size of the whole text in bytes.
+    /// Returns the size of the whole text in bytes, including the part that is not kept.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns the number of lines of the whole text; a last line without newline counts.
+    /// Returns the number of lines of the whole text; a last line without a newline counts.
     pub fn lines(&self) -> u64 {
         self.newlines + u64::from(self.ends_open)
     }
 
-    /// Returns whether the text is empty.
+    /// Returns whether the whole text of the body is empty.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Returns the kept beginning.
+    /// Returns the kept beginning of the text.
     pub fn head(&self) -> &str {
         &self.head
     }
 
-    /// Returns the kept end; it never overlaps with the beginning.
+    /// Returns the kept end of the text; it never overlaps with the kept beginning.
     pub fn tail(&self) -> &str {
         let start = self.rest.len().saturating_sub(self.edge);
         &self.rest[ceil_boundary(&self.rest, start)..]
     }
 
-    /// Returns the whole text, unless it is too long to keep.
+    /// Returns the whole text; `None` if its middle is not kept.
     pub fn whole(&self) -> Option<String> {
         let kept = self.head.len() + self.tail().len();
         (kept as u64 == self.bytes).then(|| format!("{}{}", self.head, self.tail()))
     }
 
-    /// Returns the text, or head and tail if the middle is not kept.
+    /// Returns the whole text, or its kept beginning and end around an ellipsis if the middle is
+    /// not kept.
     pub fn both_ends(&self) -> String {
         self.whole().unwrap_or_else(|| format!("{}\n…\n{}", self.head(), self.tail()))
     }
 
-    /// Returns at most [`BODY_EDGE`] bytes of head and of tail, with the number of bytes between them.
+    /// Returns at most [`BODY_EDGE`] bytes of each end of the text, with the number of omitted
+    /// bytes between them.
     pub fn excerpt(&self) -> String {
         let mut edges = Self::default();
         edges.push(&self.both_ends());
@@ -115,12 +118,13 @@ impl Body {
         }
     }
 
-    /// Returns the number of bytes between beginning and end that were not kept.
+    /// Returns the number of bytes in the middle of the text that are not kept.
     pub fn omitted(&self) -> u64 {
         self.bytes - (self.head.len() + self.tail().len()) as u64
     }
 
-    /// Returns how many bytes of `text` belong to the head: none once anything follows it.
+    /// Returns how many bytes of the appended `text` still belong to the kept beginning; none once
+    /// anything follows the beginning.
     fn room_in_head(&self, text: &str) -> usize {
         if !self.rest.is_empty() || self.bytes > self.head.len() as u64 {
             return 0;
@@ -129,7 +133,8 @@ impl Body {
         floor_boundary(text, room.min(text.len()))
     }
 
-    /// Drops the middle, but only when it is as long as the kept end, so that the cost is amortised.
+    /// Drops the middle of the text once it is as long as the kept end, so that the cost is
+    /// amortised.
     fn drop_middle(&mut self) {
         if self.rest.len() > self.edge.saturating_mul(2) {
             let start = ceil_boundary(&self.rest, self.rest.len() - self.edge);
@@ -137,8 +142,9 @@ impl Body {
         }
     }
 
-    /// Cuts the text at `offset`. Uses only head and tail and not the rest that happens to be in memory,
-    /// because the result must not depend on the deltas in which the text arrived.
+    /// Cuts the text at the byte `offset`. Uses only the kept beginning and end, not other text
+    /// that is still in memory, because the result must not depend on the deltas in which the text
+    /// arrived.
     fn cut_to(&mut self, offset: u64) {
         self.rest = self.tail().to_owned();
         let tail_start = self.bytes - self.rest.len() as u64;

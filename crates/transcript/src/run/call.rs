@@ -10,158 +10,160 @@ use crate::{
     Scope, Seq, Truncated, Validation,
 };
 
-/// A tool call of an assistant message.
+/// A tool call of an assistant message, from its first event to its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
-    /// Id of the call.
+    /// Id of the tool call.
     pub id: CallId,
-    /// The provider's id for the call.
+    /// The provider's own id for the tool call; `None` if it gave none.
     pub provider_call_id: Option<String>,
     /// Name of the tool. Empty if the provider gave none; see [`Call::label`].
     pub name: String,
-    /// Number of the call in its message, from 1.
+    /// Number of the tool call in its assistant message, from 1.
     pub number: u32,
-    /// The party that runs the tool.
+    /// The party that runs the tool: Callboard, the agent's program or the client.
     pub executor: Executor,
-    /// Arguments as JSON text, as the agent wrote them.
+    /// Arguments of the tool call as JSON text, as the agent wrote them.
     pub arguments: Body,
-    /// Whether the arguments are complete.
+    /// Whether the arguments are complete or have broken off, so that no more of them follow.
     pub arguments_done: bool,
-    /// Whether the arguments broke off, so that the call never ran.
+    /// Whether the arguments broke off before they were complete; such a tool call never runs.
     pub arguments_incomplete: bool,
-    /// One-line summary of the arguments.
+    /// One-line summary of the arguments for people; empty until they are complete.
     pub summary: String,
-    /// Whether a person must approve the call.
+    /// Whether a person must approve the tool call; `None` until the arguments are complete.
     pub validation: Option<Validation>,
-    /// Data that the model's provider expects back unchanged.
+    /// Data that the model's provider expects back unchanged; `None` if there is none.
     pub provider_data: Option<Value>,
-    /// The approval request and its decision.
+    /// The approval request of the tool call and its outcome; `None` if no approval was requested.
     pub approval: Option<Approval>,
-    /// The grant that allowed the call without a request.
+    /// The grant that covers the tool call; `None` if none does.
     pub granted: Option<AppliedGrant>,
-    /// Arguments as a person edited them before approving the call; see [`Call::input`].
+    /// Arguments as a person edited them before accepting the tool call; `None` if unchanged. See
+    /// [`Call::input`].
     pub edited: Option<Body>,
-    /// Excerpt of [`Call::input`] as a value; `None` while the arguments are incomplete or if they cannot
-    /// be parsed.
+    /// Excerpt of [`Call::input`] as a JSON value; `None` if the arguments are incomplete, not
+    /// valid JSON or too large.
     pub input_value: Option<Value>,
-    /// Time at which execution started.
+    /// Time at which the tool call started to run; `None` before.
     pub running_since: Option<Millis>,
-    /// Standard output.
+    /// Text that the tool call printed to standard output.
     pub stdout: Body,
-    /// Standard error.
+    /// Text that the tool call printed to standard error.
     pub stderr: Body,
-    /// Retries so far.
+    /// Retries of the tool call so far, in order.
     pub retries: Vec<Retry>,
-    /// The result; `None` while the call is open.
+    /// The result of the tool call; `None` while it is open.
     pub outcome: Option<CallOutcome>,
-    /// State of the call.
+    /// State of the tool call.
     pub state: CallState,
-    /// Indexes into [`crate::RunMessage::parts`] of the texts that explain the call.
+    /// Indexes into [`crate::RunMessage::parts`] of the texts that explain the tool call.
     pub commentary: Vec<usize>,
 }
 
-/// The state of a tool call. States in foreign formats are derived from it.
+/// The state of a tool call. The states in foreign formats are derived from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CallState {
-    /// The arguments are incomplete.
+    /// The model is still writing the arguments of the tool call.
     StreamingInput,
-    /// A person must decide about the call.
+    /// A person must decide about the tool call.
     AwaitingApproval,
-    /// The call may run and has not started.
+    /// The tool call may run and has not started.
     Queued,
-    /// The call runs.
+    /// The tool call is running.
     Running,
-    /// The call succeeded.
+    /// The tool call succeeded.
     Succeeded,
-    /// The call failed.
+    /// The tool call failed.
     Failed,
-    /// The call was denied and never ran.
+    /// The tool call was denied, or nobody decided about it in time; it never ran.
     Denied,
-    /// The call was stopped before it finished.
+    /// The tool call was stopped before it finished, or its approval request was withdrawn.
     Interrupted,
 }
 
-/// An approval request and its decision.
+/// The approval request of a tool call and its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Approval {
-    /// The choices of the person; `None` if only the decision was recorded.
+    /// The choices that the person has; `None` if only the outcome was recorded.
     pub options: Option<ApprovalOptions>,
-    /// Time of the request.
+    /// Time of the approval request.
     pub requested_at: Millis,
-    /// The decision; `None` while the request is open.
+    /// Outcome of the approval request; `None` while it is open.
     pub resolved: Option<Resolution>,
 }
 
-/// A decision about a call.
+/// The outcome of the approval request of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolution {
-    /// Time of the decision.
+    /// Time at which the approval request was resolved.
     pub at: Millis,
-    /// The decision.
+    /// Outcome of the approval request.
     pub decision: Decision,
-    /// How long the decision holds.
+    /// How long the decision holds; `None` unless the tool call was accepted.
     pub scope: Option<Scope>,
-    /// Arguments as edited by the person.
+    /// Arguments of the tool call as edited by the person; `None` if unchanged.
     pub arguments: Option<String>,
-    /// The person's message to the agent.
+    /// The person's message to the agent about the decision; `None` if there is none.
     pub feedback: Option<String>,
-    /// Calls that a lasting decision covers; see [`crate::GrantScope`].
+    /// Tool calls that a lasting decision covers, as the text of a [`crate::GrantScope`]; `None`
+    /// for any other decision.
     pub covers: Option<String>,
-    /// The person or program that decided.
+    /// The person or program that resolved the request.
     pub by: String,
 }
 
-/// A grant that allowed a call.
+/// A grant from an earlier decision that covers a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedGrant {
-    /// How long the grant holds.
+    /// Scope of the grant: this session or always.
     pub scope: Scope,
-    /// Calls that the grant covers; see [`crate::GrantScope`].
+    /// Tool calls that the grant covers, as the text of a [`crate::GrantScope`].
     pub covers: String,
 }
 
-/// A retry of a call.
+/// A further attempt at a tool call that failed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Retry {
-    /// Time of the retry.
+    /// Time at which the attempt starts.
     pub at: Millis,
-    /// Number of the attempt that starts.
+    /// Number of the attempt of the tool call that starts.
     pub attempt: u32,
-    /// Maximum number of attempts.
+    /// Maximum number of attempts of the tool call.
     pub max_attempts: u32,
-    /// The error of the attempt before.
+    /// Error of the previous attempt.
     pub error: ErrorInfo,
 }
 
-/// The result of a call.
+/// The end of a tool call, with its result or error.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallOutcome {
-    /// The record that ended the call.
+    /// Sequence number of the record that ended the tool call.
     pub seq: Seq,
-    /// Time of the end.
+    /// Time at which the tool call ended.
     pub at: Millis,
-    /// Whether the call succeeded.
+    /// Whether the tool call succeeded.
     pub ok: bool,
-    /// The result as JSON text.
+    /// Result of the tool call as JSON text; `None` if there is none.
     pub result: Option<Body>,
-    /// Excerpt of the result as a value.
+    /// Excerpt of the result as a JSON value; `None` if there is no result or it is too large.
     pub result_value: Option<Value>,
-    /// Files in the result.
+    /// Files that the result of the tool call lists.
     pub files: Vec<Attachment>,
-    /// The error of a failed call.
+    /// Error of the tool call; `None` if it succeeded.
     pub error: Option<ErrorInfo>,
-    /// One-line summary for people: from the executor, or made from the result.
+    /// One-line summary of the result for people: from the executor, or made from the result.
     pub summary: String,
-    /// Duration in milliseconds; `None` if it was not measured.
+    /// Duration of the tool call in milliseconds; `None` if it was not measured.
     pub duration_ms: Option<u64>,
-    /// Sizes, if the output was truncated.
+    /// Sizes of the whole and of the kept output; `None` if the output was not truncated.
     pub truncated: Option<Truncated>,
 }
 
 impl Call {
-    /// Returns the name, or "Call #N" if there is none.
+    /// Returns the name of the tool, or "Call #N" if it has none.
     pub fn label(&self) -> String {
         if self.is_nameless() {
             format!("Call #{}", self.number)
@@ -170,22 +172,24 @@ impl Call {
         }
     }
 
-    /// Returns whether the name is blank.
+    /// Returns whether the tool call has no tool name or a blank one.
     pub fn is_nameless(&self) -> bool {
         self.name.trim().is_empty()
     }
 
-    /// Returns the arguments for the tool: as edited by a person, or else as the agent wrote them.
+    /// Returns the arguments that the tool gets: as edited by a person, or else as the agent wrote
+    /// them.
     pub fn input(&self) -> &Body {
         self.edited.as_ref().unwrap_or(&self.arguments)
     }
 
-    /// Returns whether the call has no result.
+    /// Returns whether the tool call has no result yet.
     pub fn is_open(&self) -> bool {
         self.outcome.is_none()
     }
 
-    /// Adds excerpts of the printed output to the fields of a result, as a model gets them.
+    /// Returns the result of the tool call as a model gets it: with excerpts of the printed output
+    /// as its fields `stdout` and `stderr`. A result that is not an object stays unchanged.
     pub fn with_output(&self, mut result: Value) -> Value {
         if let Some(fields) = result.as_object_mut() {
             for (name, body) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
@@ -197,13 +201,14 @@ impl Call {
         result
     }
 
-    /// Returns whether the call waits for a person's decision.
+    /// Returns whether the tool call waits for a person's decision.
     pub fn waits_for_approval(&self) -> bool {
         self.is_open() && self.approval.as_ref().is_some_and(|it| it.resolved.is_none())
     }
 
-    /// Returns whether the client runs the call and has not sent its result. Complete arguments are not
-    /// enough: the call is handed over only when the model has written all calls of the step.
+    /// Returns whether the client runs the tool call and has not sent its result. Complete
+    /// arguments are not enough: the call is handed over only when the model has written all tool
+    /// calls of the step.
     pub fn waits_for_client(&self) -> bool {
         let is_handed_over = self.arguments_done && self.state == CallState::Running;
         is_handed_over && self.executor == Executor::Client
@@ -211,7 +216,8 @@ impl Call {
 }
 
 impl CallState {
-    /// Returns the state after a result, by its error code.
+    /// Returns the state of a tool call after its result: success, or the state that its error code
+    /// implies.
     pub(crate) fn after(ok: bool, error: Option<&ErrorInfo>) -> Self {
         match error.map(|it| &it.code) {
             _ if ok => Self::Succeeded,
@@ -221,7 +227,7 @@ impl CallState {
         }
     }
 
-    /// Returns the state as it is in JSON.
+    /// Returns the state of the tool call as it is in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::StreamingInput => "streaming_input",
@@ -265,7 +271,7 @@ pub(crate) fn new_call(id: &CallId, number: u32, commentary: Vec<usize>, body_ed
 }
 
 impl Call {
-    /// Enters a state, unless the call has ended or was refused.
+    /// Changes the state of the tool call, unless it has ended, was denied or was interrupted.
     pub(crate) fn move_to(&mut self, state: CallState) {
         let ended = self.outcome.is_some()
             || matches!(self.state, CallState::Denied | CallState::Interrupted);
@@ -274,8 +280,8 @@ impl Call {
         }
     }
 
-    /// Marks the call as running. Ignored while it waits for approval, because some programs report the
-    /// start too early; they report it again after the decision.
+    /// Marks the tool call as running. Does nothing while the call waits for approval, because some
+    /// programs report the start too early; they report it again after the decision.
     pub(crate) fn mark_running(&mut self, at: Millis) {
         if !self.waits_for_approval() {
             self.running_since.get_or_insert(at);
@@ -283,14 +289,14 @@ impl Call {
         }
     }
 
-    /// Makes the call wait for a person, even if it was reported as running.
+    /// Makes the tool call wait for a person's approval, even if it was reported as running.
     pub(crate) fn request_approval(&mut self, approval: Approval) {
         self.approval = Some(approval);
         self.running_since = None;
         self.move_to(CallState::AwaitingApproval);
     }
 
-    /// Records the decision about the call; only the first one counts.
+    /// Records the outcome of the approval request of the tool call; only the first one counts.
     pub(crate) fn resolve_approval(&mut self, resolution: Resolution, body_edge: usize) {
         let approval = self.approval.get_or_insert_with(|| Approval {
             options: None,
@@ -315,7 +321,7 @@ impl Call {
         });
     }
 
-    /// Records the result; only the first one counts.
+    /// Records the result of the tool call; only the first one counts.
     pub(crate) fn end(
         &mut self,
         tool_name: &str,
@@ -350,7 +356,8 @@ impl Call {
     }
 }
 
-/// Returns the excerpt of arguments given as JSON text; `None` if they cannot be parsed.
+/// Returns the excerpt of a tool call's arguments, given as JSON text. `None` if they are not valid
+/// JSON or too large.
 pub(crate) fn input_excerpt(arguments: &str, edge: usize) -> Option<Value> {
     excerpt(&serde_json::from_str(arguments).ok()?, edge)
 }
@@ -361,7 +368,7 @@ pub(crate) fn json_body(value: &Value, edge: usize) -> Body {
     body
 }
 
-/// Parses a text that is exactly one JSON object or array.
+/// Parses a text that consists of one JSON object or array. Returns `None` for any other text.
 pub(crate) fn as_json(text: &str) -> Option<Value> {
     let text = text.trim();
     if !text.starts_with(['{', '[']) {

@@ -10,56 +10,56 @@ use crate::{
     ExchangeMode, Millis, OpenExchange, PartKind, RunCost, RunMessage, RunStatus, Validation,
 };
 
-/// How a run ends.
+/// The way in which a run ends, from which its closing events are made.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ending {
     /// The agent completed the run.
     Completed {
-        /// Usage and cost of the run.
+        /// Token usage and cost of the run.
         spent: RunCost,
     },
-    /// The agent reported a failure or exited.
+    /// The run failed: its agent reported a failure or exited.
     Failed {
-        /// The reason.
+        /// The error that ended the run.
         error: ErrorInfo,
-        /// Usage and cost of the run.
+        /// Token usage and cost of the run.
         spent: RunCost,
     },
-    /// A person cancelled the run.
+    /// A person stopped the run, or the agent whose message it answers did.
     Cancelled {
-        /// Usage and cost of the run.
+        /// Token usage and cost of the run.
         spent: RunCost,
     },
     /// The run exceeded its time limit.
     TimedOut,
-    /// The server stopped, or crashed and was restarted.
+    /// The server stopped during the run, or crashed and was restarted.
     Restarted,
-    /// The run was open in an imported session.
+    /// The run was unfinished in an imported session.
     Imported,
 }
 
 impl Ending {
-    /// Completed; usage is summed over the steps.
+    /// Returns the ending of a completed run whose usage and cost are the sums over its steps.
     pub fn completed() -> Self {
         Self::Completed { spent: RunCost::default() }
     }
 
-    /// Cancelled; usage is summed over the steps.
+    /// Returns the ending of a cancelled run whose usage and cost are the sums over its steps.
     pub fn cancelled() -> Self {
         Self::Cancelled { spent: RunCost::default() }
     }
 
-    /// Failed; usage is summed over the steps.
+    /// Returns the ending of a failed run whose usage and cost are the sums over its steps.
     pub fn failed(error: ErrorInfo) -> Self {
         Self::Failed { error, spent: RunCost::default() }
     }
 
-    /// Returns whether a person cancelled the run.
+    /// Returns whether the run was cancelled on request, as opposed to a failure or a restart.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Cancelled { .. })
     }
 
-    /// Returns the status that the run gets.
+    /// Returns the status of a run that ends this way.
     pub fn status(&self) -> RunStatus {
         match self {
             Self::Completed { .. } => RunStatus::Completed,
@@ -137,7 +137,8 @@ impl Ending {
     }
 }
 
-/// Returns the events that end a run at `now`. Empty if it has ended.
+/// Returns the events that end a run, and everything that is open in it, at `now`. Empty if the run
+/// has ended.
 pub fn close(answer: &RunMessage, ending: &Ending, now: Millis) -> Vec<Event> {
     if !answer.is_open() {
         return Vec::new();
@@ -167,9 +168,9 @@ pub fn close(answer: &RunMessage, ending: &Ending, now: Millis) -> Vec<Event> {
     events
 }
 
-/// Returns the events that pause a run when the server stops at `now`, if the run only waits for a person
-/// or for a client's tools: running calls are interrupted, waiting ones and the run stay open. Returns
-/// `None` if the run does more than wait, so that it has to be closed.
+/// Returns the events that pause a run when the server stops at `now`: running tool calls are
+/// interrupted, waiting ones and the run stay open. Returns `None` if the run has to be closed
+/// instead, because it does more than wait for a person or for a client's tools.
 pub fn pause(answer: &RunMessage, now: Millis) -> Option<Vec<Event>> {
     let mut open_calls = answer.calls().filter(|call| call.is_open());
     let waits = answer.calls().any(|call| call.waits_for_approval() || call.waits_for_client());
@@ -205,7 +206,8 @@ fn close_part(kind: &PartKind, parent_call_id: Option<crate::CallId>) -> Option<
     }
 }
 
-/// Ends arguments that broke off; the received part is kept but never run.
+/// Returns the event that ends the arguments of a tool call that broke off. The received part is
+/// kept but the call never runs.
 fn close_arguments(call: &Call) -> Event {
     Event::ToolArgumentsDone {
         call_id: call.id.clone(),
@@ -234,7 +236,7 @@ fn awaited_exchanges(answer: &RunMessage) -> impl Iterator<Item = &Exchange> {
     answer.exchanges().filter(is_awaited)
 }
 
-/// Ends an exchange whose reply is no longer awaited; the server stops the other side's run.
+/// Returns the event that ends an exchange of the run whose reply is no longer awaited.
 fn close_exchange(exchange: &Exchange, ending: &Ending) -> Event {
     let Exchange { id, direction, agent, peer_session_id, peer_response_id, .. } = exchange;
     Event::AgentCallbackResult {
@@ -249,7 +251,7 @@ fn close_exchange(exchange: &Exchange, ending: &Ending) -> Event {
     }
 }
 
-/// Returns the end of an exchange that no run waits for.
+/// Returns the event that ends an exchange which no run waits for.
 pub(crate) fn unanswered_exchange(id: ExchangeId, open: OpenExchange, ending: &Ending) -> Event {
     Event::AgentCallbackResult {
         exchange_id: id,

@@ -12,22 +12,22 @@ use super::call::as_json;
 use super::reducer::{PartRange, union};
 use crate::{CallId, Millis, PartKind, Phase, RunMessage, Text, TextRole};
 
-/// The state of the assignment for the run itself and for each sub-agent.
+/// The scopes in which texts are assigned to tool calls: the run itself and each of its sub-agents.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Scopes {
     outer: Scope,
     nested: HashMap<CallId, Scope>,
 }
 
-/// The steps and texts of the run itself or of one sub-agent.
+/// The open step and the pending texts of the run itself or of one sub-agent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Scope {
-    /// Index into [`RunMessage::steps`].
+    /// Index into [`RunMessage::steps`] of the step that has not ended; `None` if there is none.
     pub(crate) open_step: Option<usize>,
-    /// Index into [`RunMessage::steps`].
+    /// Index into [`RunMessage::steps`] of the newest step; `None` before the first one.
     pub(crate) last_step: Option<usize>,
     step_has_calls: bool,
-    /// Indexes of the texts that the next call takes.
+    /// Indexes of the texts that the next tool call takes as its commentary.
     pub(crate) pending: Vec<usize>,
 }
 
@@ -42,7 +42,8 @@ impl Scopes {
         }
     }
 
-    /// Returns the open steps with the sub-agent's call that they belong to; inner ones first.
+    /// Returns the indexes of the steps that have not ended, newest first, each with the tool call
+    /// that started its sub-agent (`None` for the agent itself).
     pub(crate) fn open_steps(&self) -> Vec<(Option<&CallId>, usize)> {
         let nested = self.nested.iter().map(|(call, scope)| (Some(call), scope));
         let mut open: Vec<_> = nested
@@ -63,7 +64,8 @@ impl Scope {
 }
 
 impl RunMessage {
-    /// Assigns the pending texts of the scope to a call that starts.
+    /// Makes the pending texts of the scope the commentary of a tool call that starts, and returns
+    /// their indexes.
     pub(crate) fn take_commentary(
         &mut self,
         call: &CallId,
@@ -90,7 +92,7 @@ impl RunMessage {
         touched
     }
 
-    /// Decides all pending texts at the end of the run.
+    /// Makes the texts that are still undecided at the end of the run final.
     pub(crate) fn decide_remaining(&mut self, at: Millis) -> PartRange {
         let mut scopes = std::mem::take(&mut self.index.scopes);
         let mut touched = 0..0;
@@ -103,8 +105,8 @@ impl RunMessage {
         union(touched, self.promote_last_texts(at))
     }
 
-    /// Makes the last texts of every scope final that has no final text, even if they are commentary, so
-    /// that they are not hidden with their call.
+    /// Makes the last texts final in each scope that has no final text, even if they are
+    /// commentary, so that they are not hidden together with their tool call.
     fn promote_last_texts(&mut self, at: Millis) -> PartRange {
         let mut texts: HashMap<Option<&CallId>, Vec<usize>> = HashMap::new();
         for (idx, part) in self.parts.iter().enumerate() {
@@ -122,7 +124,8 @@ impl RunMessage {
         touched
     }
 
-    /// Returns the texts of one scope that become final; none if a closed one is final already.
+    /// Returns which of the texts of one scope become final at the end of the run; none if a closed
+    /// text of the scope is final already.
     fn last_texts(&self, mut texts: Vec<usize>) -> Vec<usize> {
         let role = |idx: usize| self.text_at(idx).map(|it| &it.role);
         let is_open = |idx: usize| self.text_at(idx).is_some_and(|it| it.open);
@@ -138,8 +141,8 @@ impl RunMessage {
         texts
     }
 
-    /// Makes undecided texts final. The second value holds the others, commentary by the provider's
-    /// phase, which stay pending for a call.
+    /// Makes the undecided texts final. Also returns the other texts, which are commentary by the
+    /// provider's phase and stay pending for a tool call.
     fn make_final(&mut self, texts: Vec<usize>, at: Millis) -> (PartRange, Vec<usize>) {
         let (finals, kept): (Vec<_>, Vec<_>) = texts
             .into_iter()
@@ -153,7 +156,8 @@ impl RunMessage {
         }
     }
 
-    /// Decides a text that was closed, if it was discarded or its provider classified it.
+    /// Sets the role of a text that was completed, if it was discarded or the provider classified
+    /// it. Otherwise checks whether the text repeats the arguments of a tool call.
     pub(crate) fn decide_closed_text(
         &mut self,
         idx: usize,
@@ -178,7 +182,8 @@ impl RunMessage {
         }
     }
 
-    /// Gives a text another role, removing it from its call and from the pending texts.
+    /// Gives a text another role, and removes it from the commentary of its tool call and from the
+    /// pending texts.
     fn withdraw(&mut self, idx: usize, role: TextRole, at: Millis) -> PartRange {
         let parent = self.parts[idx].parent.clone();
         self.index.scopes.of(parent.as_ref()).pending.retain(|&it| it != idx);
@@ -208,7 +213,7 @@ impl RunMessage {
         }
     }
 
-    /// Marks a closed text as leaked if it equals the arguments of a call.
+    /// Marks a completed text as leaked if it repeats the arguments of a tool call.
     fn mark_leaked_text(&mut self, idx: usize) {
         let Some(value) = self.text_at(idx).and_then(|text| as_json(&text.text)) else { return };
         let leaked = self.calls().any(|call| call.arguments_are(&value));
@@ -218,8 +223,8 @@ impl RunMessage {
         }
     }
 
-    /// Marks the texts that equal the arguments of a call as leaked. Only texts that are JSON are compared,
-    /// which are rare.
+    /// Marks the texts that repeat the given arguments of a tool call as leaked. Compares only
+    /// texts that are JSON, which are rare.
     pub(crate) fn mark_leaked_arguments(&mut self, arguments: &str) -> PartRange {
         if self.index.json_texts.is_empty() {
             return 0..0;

@@ -2,8 +2,8 @@
 
 use crate::{Decision, ErrorCode, Event, Executor, RunMessage};
 
-/// Returns the start to write before `event`, if its part or call was never started. Not every program
-/// reports the start of a text.
+/// Returns the start event to write before `event`, if the part or tool call of `event` was never
+/// started. Not every program reports the start of a text.
 pub fn implied_start(run: &RunMessage, event: &Event) -> Option<Event> {
     match event {
         Event::TextDelta { part_id, parent_call_id, .. }
@@ -31,8 +31,8 @@ pub fn implied_start(run: &RunMessage, event: &Event) -> Option<Event> {
     }
 }
 
-/// Sets the error code of a failed result by the decision about its call: denied, timed out or
-/// withdrawn. Other events stay as they are.
+/// Sets the error code of a failed tool result according to the outcome of the approval request:
+/// denied, timed out or withdrawn. Other events stay unchanged.
 pub fn correct_result_code(run: &RunMessage, event: &mut Event) {
     let Event::ToolResult { call_id, ok: false, error: Some(error), .. } = event else {
         return;

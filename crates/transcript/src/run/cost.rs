@@ -4,18 +4,19 @@ use std::ops::Add;
 
 use crate::{RunMessage, Usage};
 
-/// Usage and cost of a whole run, as the agent reports them at its end. An absent field is the sum over
-/// the run's steps.
+/// Token usage and cost of a whole run, as the agent reports them at its end. A field that is
+/// `None` is replaced by the sum over the run's steps.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RunCost {
-    /// Token counts.
+    /// Token counts of the whole run; `None` for the sum over its steps.
     pub usage: Option<Usage>,
-    /// Cost in US dollars.
+    /// Cost of the whole run in US dollars; `None` for the sum over its steps.
     pub cost: Option<f64>,
 }
 
 impl RunMessage {
     /// Returns the token counts that the run reported at its end, or else the sum over its steps.
+    /// `None` if neither is known.
     pub fn usage(&self) -> Option<Usage> {
         let finished = self.finish.as_ref().and_then(|it| it.usage);
         finished.or_else(|| {
@@ -23,7 +24,8 @@ impl RunMessage {
         })
     }
 
-    /// Returns the cost in US dollars that the run reported at its end, or else the sum over its steps.
+    /// Returns the cost in US dollars that the run reported at its end, or else the sum over its
+    /// steps. `None` if neither is known.
     pub fn cost(&self) -> Option<f64> {
         let finished = self.finish.as_ref().and_then(|it| it.cost);
         finished.or_else(|| {

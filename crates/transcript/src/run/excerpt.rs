@@ -5,14 +5,14 @@
 
 use serde_json::Value;
 
-/// Maximum [`weight`] of each text and each list in an excerpt.
+/// Approximate maximum [`weight`] of each text and each list in an excerpt of a JSON value.
 pub const EXCERPT_PIECE: usize = 64 * 1024;
-/// Bytes at the end of a text that its excerpt keeps, out of [`EXCERPT_PIECE`].
+/// Number of bytes at the end of a text that its excerpt keeps, out of [`EXCERPT_PIECE`].
 const EXCERPT_END: usize = 4 * 1024;
-/// Maximum weight of an excerpt; a value that would exceed it has no excerpt.
+/// Maximum [`weight`] of an excerpt; a value whose excerpt would exceed it has none.
 const EXCERPT_MAX: usize = 1024 * 1024;
 
-/// Returns the size of a value: the bytes of its texts and names, plus one per contained value.
+/// Returns the size of a JSON value: the bytes of its texts and names, plus one for each value.
 pub fn weight(value: &Value) -> usize {
     1 + match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
@@ -22,8 +22,8 @@ pub fn weight(value: &Value) -> usize {
     }
 }
 
-/// Returns the excerpt of a value. `edge` is the number of bytes that the transcript keeps of each end of
-/// a body; `usize::MAX` keeps the value whole.
+/// Returns the excerpt of a JSON value; `None` if it would be too large. `edge` is the number of
+/// bytes that the transcript keeps of each end of a body; `usize::MAX` keeps the value whole.
 pub(crate) fn excerpt(value: &Value, edge: usize) -> Option<Value> {
     let cut = (weight(value) > EXCERPT_PIECE).then(|| cut(value));
     if cut.as_ref().is_some_and(|it| weight(it) > EXCERPT_MAX) {
@@ -32,7 +32,8 @@ pub(crate) fn excerpt(value: &Value, edge: usize) -> Option<Value> {
     Some(cut.filter(|_| edge < usize::MAX).unwrap_or_else(|| value.clone()))
 }
 
-/// Cuts long texts and lists to at least [`EXCERPT_PIECE`], so that the length shows that they were cut.
+/// Cuts long texts and lists of a JSON value to at least [`EXCERPT_PIECE`], so that their length
+/// shows that they were cut.
 fn cut(value: &Value) -> Value {
     match value {
         Value::String(text) => cut_text(text).into(),
@@ -50,7 +51,8 @@ fn cut(value: &Value) -> Value {
     }
 }
 
-/// Cuts a text. One that is barely longer than the bound stays whole, because its ends would overlap.
+/// Cuts a long text to its beginning and end. A text that is barely longer than the maximum stays
+/// whole, because its ends would overlap.
 fn cut_text(text: &str) -> String {
     const LONGEST_CHAR: usize = 4;
     if text.len() <= EXCERPT_PIECE + 2 * LONGEST_CHAR {

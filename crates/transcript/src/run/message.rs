@@ -8,32 +8,33 @@ use crate::{
     SteerState, Trigger, Usage,
 };
 
-/// The assistant message of one run. It depends on the records of that run alone.
+/// The assistant message of one run, built from the records of that run alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunMessage {
-    /// Id of the run.
+    /// Id of the run and of its assistant message.
     pub id: ResponseId,
-    /// Id of the agent.
+    /// Id of the agent that the run belongs to.
     pub agent: String,
-    /// Model that the agent uses.
+    /// Name of the model that the agent uses; `None` if unknown.
     pub model: Option<String>,
-    /// Why the run started.
+    /// Why the run started, such as a message from a person or a reply from another agent.
     pub trigger: Trigger,
-    /// Exchange that the run answers.
+    /// Id of the exchange whose message or reply started the run; `None` for any other trigger.
     pub exchange_id: Option<ExchangeId>,
     /// Time at which the run started.
     pub started_at: Millis,
-    /// All parts in the order in which they started.
+    /// All parts of the message in the order in which they started.
     pub parts: Vec<Part>,
-    /// All steps in the order in which they started.
+    /// All steps of the run in the order in which they started, including those of sub-agents.
     pub steps: Vec<Step>,
-    /// Decisions after each step whether the agent continues.
+    /// Decisions whether the agent continues, in the order in which they were made after steps.
     pub continuations: Vec<Continuation>,
-    /// Who asked to stop the run, and when.
+    /// The person or program that first asked to stop the run, and the time of that request; `None`
+    /// if nobody did.
     pub cancel_requested: Option<(String, Millis)>,
-    /// Why the run was interrupted.
+    /// Why the run was interrupted; `None` if it was not.
     pub cancelled: Option<CancelReason>,
-    /// Position in milliseconds at which audio output was cut.
+    /// Position in milliseconds at which audio output was cut; `None` if none was cut.
     pub audio_truncated_at_ms: Option<u64>,
     /// The end of the run; `None` while it is open.
     pub finish: Option<Finish>,
@@ -41,87 +42,94 @@ pub struct RunMessage {
     pub(crate) part_traits: super::part_traits::PartTraits,
 }
 
-/// A model call within a run.
+/// A step of a run: one model call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// Number of the step, from 0, among those under the same parent.
+    /// Number of the step, from 0, counted separately for each sub-agent.
     pub index: u32,
-    /// Call of the sub-agent that made the step.
+    /// Id of the tool call that started the sub-agent whose step this is. `None` for the agent
+    /// itself.
     pub parent: Option<CallId>,
     /// Time at which the step started.
     pub started_at: Millis,
-    /// The end of the step; `None` while it is open.
+    /// The end of the step; `None` while it has not ended.
     pub finished: Option<StepFinished>,
 }
 
-/// The end of a step.
+/// The end of a step, as reported by its `step_finish` event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepFinished {
-    /// Time of the end.
+    /// Time at which the step ended.
     pub at: Millis,
-    /// The provider's reason.
+    /// The provider's reason for the end of the step, such as `stop`; if the run ended first,
+    /// `stop`, `error` or `cancelled`.
     pub reason: String,
-    /// Token counts of the step.
+    /// Token counts of the step; `None` if unknown.
     pub usage: Option<Usage>,
-    /// Cost of the step in US dollars.
+    /// Cost of the step in US dollars; `None` if unknown.
     pub cost: Option<f64>,
 }
 
 /// A decision whether the agent continues after a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Continuation {
-    /// Time of the decision.
+    /// Time of the decision whether the agent continues.
     pub at: Millis,
-    /// Number of steps that the run had started, without those of sub-agents.
+    /// Number of steps that the run had started before the decision, without those of sub-agents.
     pub n_steps: usize,
-    /// Whether the agent continues.
+    /// Whether the agent continues with another step.
     pub should_continue: bool,
-    /// Why the agent continues or stops.
+    /// Why the agent continues or stops, such as `tool_calls`, `completed` or `steps_limit`.
     pub stop_reason: String,
-    /// The rule that decided.
+    /// Name of the rule that decided, such as `NoToolCalls` or `StepsLimit`.
     pub resolved_by: String,
-    /// Findings that led to the decision.
+    /// Results of the rules that were checked for the decision.
     pub evaluations: Vec<Evaluation>,
 }
 
-/// The end of a run.
+/// The end of a run, as reported by its `run_finish` event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finish {
-    /// Time of the end.
+    /// Time at which the run ended.
     pub at: Millis,
-    /// How the run ended.
+    /// How the run ended: completed, failed or cancelled.
     pub status: RunStatus,
-    /// The error of a failed run.
+    /// The error that ended the run; `None` unless it failed.
     pub error: Option<ErrorInfo>,
-    /// Token counts of the run.
+    /// Token counts of the whole run; `None` if the run did not report them at its end.
     pub usage: Option<Usage>,
-    /// Cost of the run in US dollars.
+    /// Cost of the whole run in US dollars; `None` if the run did not report it at its end.
     pub cost: Option<f64>,
-    /// Duration in milliseconds; `None` if it was not measured.
+    /// Duration of the run in milliseconds; `None` if it was not measured.
     pub duration_ms: Option<u64>,
 }
 
-/// A part of an assistant message: a text, a thinking block, a call, or something else in the same place.
+/// A part of an assistant message: a text, a thinking block, a tool call, or something else in the
+/// same place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     /// Time at which the part started.
     pub started_at: Millis,
-    /// The record that started the part.
+    /// Sequence number of the record that started the part.
     pub first: Seq,
-    /// The record that changed the part last.
+    /// Sequence number of the record that changed the part last.
     pub changed: Seq,
-    /// Call of the sub-agent that this happened under.
+    /// Id of the tool call that the part belongs to: the call that started its sub-agent, or that
+    /// sent the message of an exchange. `None` at the top level.
     pub parent: Option<CallId>,
-    /// Index into [`RunMessage::steps`]; `None` before the first step.
+    /// Index into [`RunMessage::steps`] of the step in which the part started; `None` before the
+    /// first step.
     pub step: Option<usize>,
-    /// The content.
+    /// Content of the part.
     pub kind: PartKind,
-    /// Fields of an imported part that Callboard does not interpret, in the form of the AI SDK.
+    /// Additional fields of an imported part, in the format of the AI SDK. Callboard keeps them but
+    /// does not interpret them.
     pub extras: Map<String, Value>,
 }
 
 impl Part {
-    /// Returns the id of a text, a thinking block or a call.
+    /// Returns the id of the part if it is a text, a thinking block or a tool call; `None` for
+    /// other parts.
     pub fn id(&self) -> Option<&str> {
         match &self.kind {
             PartKind::Text(text) => Some(text.id.as_str()),
@@ -147,39 +155,41 @@ impl Part {
     }
 }
 
-/// The content of a part.
+/// The content of a part of an assistant message, by the kind of part.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PartKind {
-    /// A text.
+    /// A text that the agent wrote.
     Text(Text),
-    /// A thinking block.
+    /// A thinking block of the agent.
     Thinking(Thinking),
-    /// A tool call.
+    /// A tool call of the agent.
     Call(Box<Call>),
-    /// A message that was given to the run while it was active.
+    /// A message that was steered: given to the run while it was active.
     Steered(Steered),
-    /// A message to or from another agent.
+    /// A message to or from another agent, with its reply.
     Exchange(Box<Exchange>),
-    /// A message of Callboard to the reader.
+    /// A notice to the reader of the conversation; it is not text of the model.
     Notice {
-        /// Severity.
+        /// Severity of the notice.
         level: Level,
-        /// The text.
+        /// Text of the notice.
         text: String,
     },
-    /// Output that could not be interpreted.
+    /// Output of an agent that Callboard could not interpret.
     Unrecognized {
-        /// Source of the output.
+        /// Source of the output: the program or agent, or `part` for an imported part in its own
+        /// format.
         source: String,
-        /// The first line.
+        /// The first line of the output.
         raw: String,
-        /// Number of lines that the part represents.
+        /// Number of lines of output that the part represents.
         lines: u64,
     },
 }
 
 impl PartKind {
-    /// Returns whether this is a text to show: neither blank, nor discarded, nor leaked arguments.
+    /// Returns whether the part is a text to show: neither blank, nor discarded, nor leaked tool
+    /// arguments.
     pub fn has_visible_text(&self) -> bool {
         match self {
             Self::Text(text) => {
@@ -190,107 +200,110 @@ impl PartKind {
     }
 }
 
-/// A text of an agent.
+/// A text part of an assistant message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Text {
-    /// Id of the part.
+    /// Id of the text.
     pub id: PartId,
-    /// The text so far.
+    /// The text as received so far.
     pub text: String,
     /// Whether the text may still grow.
     pub open: bool,
-    /// The provider's classification.
+    /// The provider's classification of the text as commentary or final; `None` if it gave none.
     pub phase: Option<Phase>,
     /// The role of the text in the message.
     pub role: TextRole,
-    /// Time at which the role was decided.
+    /// Time at which the role of the text was last decided; `None` while it is undecided.
     pub decided_at: Option<Millis>,
-    /// Whether the text is the JSON of a call's arguments: kept, but never content.
+    /// Whether the text only repeats the JSON arguments of a tool call. It is kept but is not part
+    /// of the message's content.
     pub leaked: bool,
 }
 
-/// The role of a text in its message.
+/// The role of a text in its assistant message: commentary of a tool call or final text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TextRole {
-    /// Not decided, because the step is still open.
+    /// The role of the text is not decided yet, because a tool call may still take the text as its
+    /// commentary.
     Undecided,
-    /// Commentary.
+    /// The text is commentary: it explains a tool call.
     Commentary {
-        /// The call that the text explains; `None` if only the provider's phase makes it commentary.
+        /// Id of the tool call that the text explains; `None` if only the provider's phase makes it
+        /// commentary.
         call: Option<CallId>,
     },
-    /// Part of the content.
+    /// The text belongs to the content of the message.
     Final,
-    /// Dropped, because the provider restarted.
+    /// The text does not count, because the provider restarted its output.
     Discarded,
 }
 
-/// A thinking block.
+/// A thinking block of an assistant message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Thinking {
-    /// Id of the part.
+    /// Id of the thinking block.
     pub id: PartId,
-    /// The text so far.
+    /// Text of the thinking block as received so far.
     pub text: String,
-    /// Whether the text may still grow.
+    /// Whether the thinking block may still grow.
     pub open: bool,
-    /// Time at which the block was closed.
+    /// Time at which the thinking block was completed; `None` while it may still grow.
     pub finished_at: Option<Millis>,
-    /// Whether it was dropped, because the provider restarted.
+    /// Whether the thinking block does not count, because the provider restarted its output.
     pub discarded: bool,
 }
 
-/// A message that was given to the run while it was active.
+/// A message that was steered: given to the run while it was active.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Steered {
-    /// Id of the message.
+    /// Id of the steered message.
     pub id: MessageId,
-    /// The text.
+    /// Text of the steered message.
     pub text: String,
-    /// How far the message got.
+    /// Whether the agent has the message, the model has read it, or it was returned to the queue.
     pub state: SteerState,
 }
 
 /// A message to or from another agent, with its reply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exchange {
-    /// Id of the exchange.
+    /// Id of the exchange, the same in the logs of both sessions.
     pub id: ExchangeId,
-    /// Whether this session sent or received the message.
+    /// Whether this session sent or received the message that starts the exchange.
     pub direction: Direction,
-    /// The call that sent the message.
+    /// Id of the tool call that sent the message; `None` if no tool call sent it.
     pub call_id: Option<CallId>,
-    /// Whether the sender waits for the reply.
+    /// Whether the sender of the message waits for the reply.
     pub mode: ExchangeMode,
-    /// Id of the other agent.
+    /// Id of the agent on the other side.
     pub agent: String,
-    /// The other side's session.
+    /// Id of the other side's session; `None` if there is none.
     pub peer_session_id: Option<SessionId>,
-    /// The other side's run.
+    /// Id of the other side's run that answers the message; `None` if there is none.
     pub peer_response_id: Option<ResponseId>,
-    /// The message.
+    /// Text of the message that started the exchange.
     pub text: String,
-    /// Progress on the other side, as last reported; `None` until it has accepted the message.
+    /// Progress on the other side, as last reported; `None` before the first report.
     pub state: Option<ExchangeState>,
-    /// The reply; `None` while the exchange is open.
+    /// The end of the exchange, with or without a reply; `None` while the exchange is open.
     pub outcome: Option<ExchangeOutcome>,
 }
 
-/// The end of an exchange.
+/// The end of an exchange: a reply or the reason why there is none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExchangeOutcome {
-    /// Time of the end.
+    /// Time at which the exchange ended.
     pub at: Millis,
-    /// Whether there is a reply.
+    /// Whether the exchange ended with a reply.
     pub ok: bool,
-    /// The reply.
+    /// The reply of the other agent as JSON; `None` if there is none.
     pub result: Option<Value>,
-    /// Why there is no reply.
+    /// The reason why there is no reply; `None` if there is one.
     pub error: Option<ErrorInfo>,
 }
 
 impl RunMessage {
-    /// Returns the last decision whether the agent continues.
+    /// Returns the last decision whether the agent continues; `None` if there is none.
     pub fn continuation(&self) -> Option<&Continuation> {
         self.continuations.last()
     }
@@ -300,7 +313,8 @@ impl RunMessage {
         self.finish.is_none()
     }
 
-    /// Returns the final text, without the commentary of calls, see [`RunMessage::commentary`].
+    /// Returns the final text of the message, without commentary and without the texts of
+    /// sub-agents.
     pub fn content(&self) -> String {
         let finals = self.texts().filter(|(part, text)| {
             part.parent.is_none() && text.role == TextRole::Final && !text.leaked
@@ -308,7 +322,8 @@ impl RunMessage {
         join(finals.map(|(_, text)| text.text.as_str()))
     }
 
-    /// Returns the commentary of a call, trimmed; `None` if it has none.
+    /// Returns the commentary of a tool call, trimmed: the text that explains it. `None` if it has
+    /// none.
     pub fn commentary(&self, call: &Call) -> Option<String> {
         let texts = call.commentary.iter().filter_map(|&idx| match &self.parts.get(idx)?.kind {
             PartKind::Text(text) if !text.leaked => Some(text.text.as_str()),
@@ -318,7 +333,7 @@ impl RunMessage {
         (!joined.is_empty()).then_some(joined)
     }
 
-    /// Iterates over all calls in the order in which they started.
+    /// Iterates over all tool calls of the run in the order in which they started.
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
         self.parts.iter().filter_map(|part| match &part.kind {
             PartKind::Call(call) => Some(&**call),
@@ -326,7 +341,7 @@ impl RunMessage {
         })
     }
 
-    /// Returns the call with this id.
+    /// Returns the tool call with this id; `None` if the run has none.
     pub fn call(&self, id: &CallId) -> Option<&Call> {
         match &self.parts[self.call_index(id)?].kind {
             PartKind::Call(call) => Some(call),
@@ -339,7 +354,7 @@ impl RunMessage {
         !self.index.exchanges.is_empty()
     }
 
-    /// Iterates over all exchanges.
+    /// Iterates over all exchanges of the run in the order in which they started.
     pub fn exchanges(&self) -> impl Iterator<Item = &Exchange> {
         self.parts.iter().filter_map(|part| match &part.kind {
             PartKind::Exchange(exchange) => Some(&**exchange),
@@ -347,7 +362,7 @@ impl RunMessage {
         })
     }
 
-    /// Iterates over all texts and their parts.
+    /// Iterates over all texts of the run, each with the part that contains it.
     pub fn texts(&self) -> impl Iterator<Item = (&Part, &Text)> {
         self.parts.iter().filter_map(|part| match &part.kind {
             PartKind::Text(text) => Some((part, text)),
@@ -355,13 +370,13 @@ impl RunMessage {
         })
     }
 
-    /// Returns whether the run was interrupted.
+    /// Returns whether the run was interrupted before it was complete.
     pub fn was_interrupted(&self) -> bool {
         self.cancelled.is_some()
     }
 }
 
-/// Joins texts with blank lines between them, leaving out blank texts.
+/// Joins texts with a blank line between them, leaving out blank texts.
 fn join<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     let mut joined = String::new();
     for text in texts.filter(|text| !text.trim().is_empty()) {

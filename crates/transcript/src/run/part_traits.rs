@@ -5,22 +5,22 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::{Call, CallState, Exchange, Part, PartKind, RunMessage, Text, TextRole};
 
-/// The parts that have each [`Trait`], and the calls of each tool.
+/// Index of the parts of a message that have each [`Trait`], and of the tool calls of each tool.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct PartTraits {
     traits: Vec<Traits>,
     having: [BTreeSet<usize>; Trait::ALL.len()],
-    /// Tool name of each part, empty if it is not a call.
+    /// Tool name of each part; empty if the part is not a tool call.
     names: Vec<String>,
-    /// Indexes of the calls of each tool, ascending.
+    /// Indexes of the tool calls in the message by tool name, ascending.
     named: HashMap<String, Vec<usize>>,
 }
 
-/// A set of traits: one bit for each.
+/// A set of the traits of one part: one bit for each trait.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Traits(u16);
 
-/// A property of a part.
+/// A property of a part by which the parts of a message are looked up or counted.
 #[derive(Debug, Clone, Copy)]
 enum Trait {
     Call,
@@ -31,7 +31,8 @@ enum Trait {
     DeniedCall,
     InterruptedCall,
     OpenExchange,
-    /// The part is not below a sub-agent's call. The traits of texts imply this.
+    /// The part is at the top level: it does not belong to a sub-agent or another tool call. The
+    /// traits of texts imply this.
     AtTop,
     LeakedText,
     UndecidedText,
@@ -87,7 +88,7 @@ impl Traits {
 }
 
 impl PartTraits {
-    /// Updates the index for a part that may have changed.
+    /// Updates the index for a part of the message that may have changed.
     pub(crate) fn note(&mut self, idx: usize, part: &Part, is_at_top: bool) {
         if self.traits.len() <= idx {
             self.traits.resize(idx + 1, Traits::default());
@@ -124,61 +125,61 @@ impl PartTraits {
 }
 
 impl RunMessage {
-    /// Returns the index of the sub-agent's call that a part happened under. Ignores a call that started
-    /// after the part, which only a broken log contains.
+    /// Returns the index of the tool call in [`Part::parent`]; `None` for a part at the top level.
+    /// Ignores a call that started after the part, which only a broken log contains.
     pub fn parent_of(&self, idx: usize) -> Option<usize> {
         let call = self.parts[idx].parent.as_ref()?;
         self.call_index(call).filter(|&it| it < idx)
     }
 
-    /// Returns the number of calls.
+    /// Returns the number of tool calls of the run, including those of sub-agents.
     pub fn n_calls(&self) -> usize {
         self.part_traits.having(Trait::Call).len()
     }
 
-    /// Returns the number of failed calls.
+    /// Returns the number of failed tool calls of the run.
     pub fn n_failed(&self) -> usize {
         self.part_traits.having(Trait::FailedCall).len()
     }
 
-    /// Returns the number of denied calls.
+    /// Returns the number of denied tool calls of the run.
     pub fn n_denied(&self) -> usize {
         self.part_traits.having(Trait::DeniedCall).len()
     }
 
-    /// Returns the number of interrupted calls.
+    /// Returns the number of interrupted tool calls of the run.
     pub fn n_interrupted(&self) -> usize {
         self.part_traits.having(Trait::InterruptedCall).len()
     }
 
-    /// Iterates over the failed calls.
+    /// Iterates over the failed tool calls of the run.
     pub fn failed_calls(&self) -> impl Iterator<Item = &Call> {
         self.part_traits.having(Trait::FailedCall).iter().filter_map(|&idx| self.call_at(idx))
     }
 
-    /// Iterates over the calls that wait for a person's decision.
+    /// Iterates over the tool calls of the run that wait for a person's decision.
     pub fn waiting_calls(&self) -> impl Iterator<Item = &Call> {
         self.part_traits.having(Trait::WaitingCall).iter().filter_map(|&idx| self.call_at(idx))
     }
 
-    /// Returns the last of the running calls.
+    /// Returns the running tool call that started last; `None` if none is running.
     pub fn current_call(&self) -> Option<&Call> {
         self.call_at(*self.part_traits.having(Trait::RunningCall).last()?)
     }
 
-    /// Returns the last call without a result.
+    /// Returns the last tool call without a result; `None` if all have one.
     pub fn last_open_call(&self) -> Option<&Call> {
         self.call_at(*self.part_traits.having(Trait::OpenCall).last()?)
     }
 
-    /// Returns the number of earlier calls of the same tool.
+    /// Returns how many tool calls of the same tool started before this one in the run.
     pub fn n_before(&self, call: &Call) -> usize {
         let places = self.part_traits.named.get(call.name.trim());
         let idx = self.call_index(&call.id);
         places.zip(idx).map_or(0, |(places, idx)| places.partition_point(|it| *it < idx))
     }
 
-    /// Iterates over the exchanges without a reply.
+    /// Iterates over the exchanges of the run that have not ended.
     pub fn open_exchanges(&self) -> impl Iterator<Item = &Exchange> {
         let open = self.part_traits.having(Trait::OpenExchange).iter();
         open.filter_map(|&idx| match &self.parts[idx].kind {
@@ -187,23 +188,25 @@ impl RunMessage {
         })
     }
 
-    /// Returns the last part that is not below a sub-agent's call.
+    /// Returns the last part that belongs to no sub-agent or other tool call; `None` if there is
+    /// none.
     pub fn last_top_level(&self) -> Option<&Part> {
         self.parts.get(*self.part_traits.having(Trait::AtTop).last()?)
     }
 
-    /// Returns whether all parts are leaked arguments, not counting those below a sub-agent's call.
+    /// Returns whether all parts are texts that only repeat tool arguments. Parts that belong to a
+    /// sub-agent or another tool call do not count.
     pub fn has_only_leaked(&self) -> bool {
         self.part_traits.having(Trait::AtTop).len()
             == self.part_traits.having(Trait::LeakedText).len()
     }
 
-    /// Returns whether there is a final text, not counting those below a sub-agent's call.
+    /// Returns whether the agent itself wrote a final text. Texts of sub-agents do not count.
     pub fn has_final_text(&self) -> bool {
         !self.part_traits.having(Trait::FinalText).is_empty()
     }
 
-    /// Iterates over the texts whose role is undecided, except those below a sub-agent's call.
+    /// Iterates over the texts whose role is undecided, except those of sub-agents.
     pub fn undecided_texts(&self) -> impl Iterator<Item = &Text> {
         let undecided = self.part_traits.having(Trait::UndecidedText).iter();
         undecided.filter_map(|&idx| match &self.parts[idx].kind {

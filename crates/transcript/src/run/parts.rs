@@ -13,14 +13,16 @@ use crate::{
     TextRole, Thinking,
 };
 
-/// Number of unrecognized parts of one message that are kept individually. One more part counts the rest.
+/// Number of unrecognized parts of one message that are kept individually. One further part counts
+/// the remaining lines.
 pub const MAX_UNRECOGNIZED: usize = 50;
 
-/// Source of parts that an import keeps in their own format. They are content, so
+/// Source of the parts that an import keeps in their own format. Such parts are content, so
 /// [`MAX_UNRECOGNIZED`] does not apply to them.
 pub const FOREIGN_PART: &str = "part";
 
-/// Positions of parts by their ids, so that the cost of a record does not depend on the message's length.
+/// Positions of the parts of a message by their ids, so that the cost of applying a record does not
+/// depend on the length of the message.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PartIndex {
     texts: HashMap<PartId, usize>,
@@ -29,7 +31,7 @@ pub(crate) struct PartIndex {
     steered: HashMap<MessageId, usize>,
     pub(crate) exchanges: HashMap<ExchangeId, usize>,
     pub(crate) scopes: Scopes,
-    /// Closed texts that are JSON: candidates for leaked arguments.
+    /// Indexes of the completed texts that are JSON and may repeat the arguments of a tool call.
     pub(crate) json_texts: Vec<usize>,
     n_unrecognized: usize,
     last_unrecognized: usize,
@@ -52,7 +54,7 @@ impl PartIndex {
         }
     }
 
-    /// Returns the number of bytes to keep of each end of a body.
+    /// Returns the number of bytes that the transcript keeps of each end of a body.
     pub(crate) fn body_edge(&self) -> usize {
         self.body_edge
     }
@@ -137,7 +139,8 @@ impl RunMessage {
         touched
     }
 
-    /// Adds a call, which takes the text before it as its commentary.
+    /// Adds a tool call, which takes the text before it as its commentary. Returns the index of the
+    /// call and the range of changed parts.
     fn make_call(
         &mut self,
         id: &CallId,
@@ -159,17 +162,18 @@ impl RunMessage {
         }
     }
 
-    /// Returns the index of a call in [`RunMessage::parts`].
+    /// Returns the index of a tool call in [`RunMessage::parts`]; `None` if the run has no such
+    /// call.
     pub fn call_index(&self, id: &CallId) -> Option<usize> {
         self.index.calls.get(id).copied()
     }
 
-    /// Returns whether the text exists.
+    /// Returns whether the run has a text with this id.
     pub fn has_text(&self, id: &PartId) -> bool {
         self.index.texts.contains_key(id)
     }
 
-    /// Returns whether the thinking block exists.
+    /// Returns whether the run has a thinking block with this id.
     pub fn has_thinking(&self, id: &PartId) -> bool {
         self.index.thinkings.contains_key(id)
     }
@@ -212,7 +216,7 @@ impl RunMessage {
         }
     }
 
-    /// Updates an open exchange; ignores an unknown or ended one.
+    /// Sets the progress of an open exchange; ignores an exchange that is unknown or has ended.
     pub(crate) fn exchange_progress(&mut self, id: &ExchangeId, state: ExchangeState) -> PartRange {
         let Some(idx) = self.index.exchanges.get(id).copied() else { return 0..0 };
         match &mut self.parts[idx].kind {
@@ -231,8 +235,9 @@ impl RunMessage {
         }
     }
 
-    /// Keeps the first [`MAX_UNRECOGNIZED`] parts individually and counts the rest in one part, so that a
-    /// message stays small even if its program prints a lot of unreadable output.
+    /// Adds an unrecognized part. Only the first [`MAX_UNRECOGNIZED`] are kept individually and one
+    /// more part counts the rest, so that a message stays small even if its program prints a lot of
+    /// unreadable output.
     pub(crate) fn unrecognized(&mut self, event: &Event, at: Millis) -> PartRange {
         let Some(kind) = standalone_part(event, at) else { return 0..0 };
         let PartKind::Unrecognized { source, lines: more, .. } = &kind else { return 0..0 };
@@ -281,7 +286,8 @@ impl Exchange {
     }
 }
 
-/// Returns the part for an event that can also be shown outside a run.
+/// Returns the content of a part for an event that can also be shown outside a run; `None` for
+/// other events.
 pub(crate) fn standalone_part(event: &Event, at: Millis) -> Option<PartKind> {
     match event {
         Event::Notice { level, text } => {

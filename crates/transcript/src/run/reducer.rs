@@ -17,7 +17,8 @@ use crate::{
     Step, StepFinished, Trigger, Validation,
 };
 
-/// Indexes of the parts that a record touched; empty if only the message's own fields changed.
+/// Indexes of the parts of a message that a record changed; empty if only the message's own fields
+/// changed.
 pub(crate) type PartRange = Range<usize>;
 
 impl RunMessage {
@@ -41,7 +42,7 @@ impl RunMessage {
         }
     }
 
-    /// Returns the message of these records, which all belong to the run `id`.
+    /// Returns the assistant message of the run `id`, built from its records.
     pub fn replay<'a>(id: &ResponseId, records: impl IntoIterator<Item = &'a Record>) -> Self {
         let mut records = records.into_iter().peekable();
         let at = records.peek().map_or(Millis::default(), |it| it.at);
@@ -52,7 +53,8 @@ impl RunMessage {
         answer
     }
 
-    /// Applies a record of this run and returns the indexes of the parts that it touched.
+    /// Applies a record of this run to its message. Returns the indexes of the parts that it
+    /// changed; empty if only the message's own fields changed.
     pub fn apply(&mut self, record: &Record) -> Range<usize> {
         let Record { seq, at, .. } = *record;
         let mut touched = self.apply_event(&record.event, seq, at);
@@ -347,7 +349,7 @@ impl RunMessage {
     }
 }
 
-/// Returns the smallest range that covers both.
+/// Returns the smallest range of parts that covers both ranges.
 pub(crate) fn union(a: PartRange, b: PartRange) -> PartRange {
     match (a.is_empty(), b.is_empty()) {
         (true, _) => b,

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::Attachment;
 
-/// Returns the well-formed entries of `files` in a result. The result is untrusted.
+/// Returns the files that the result of a tool call lists in its field `files`, without malformed
+/// entries. The result is untrusted.
 pub fn result_files(result: &Value) -> Vec<Attachment> {
     let named = result.get("files").and_then(Value::as_array).into_iter().flatten();
     let files = named.filter_map(|it| serde_json::from_value::<Attachment>(it.clone()).ok());

@@ -5,12 +5,12 @@ use serde_json::{Map, Value};
 use crate::{Body, ErrorInfo, arguments_summary};
 
 const MAX_CHARS: usize = 120;
-/// Fields in which tools return text.
+/// Names of the fields of a result in which tools return text, in order of preference.
 const TEXTS: [&str; 4] = ["text", "content", "output", "stdout"];
 const EXIT_CODES: [&str; 2] = ["exitCode", "exit_code"];
 
-/// Returns the summary: `Found 3 entities`, `12 lines`, `exit 1`, the only line, or the reason of a
-/// failure. Exactly one line, never empty.
+/// Returns a one-line summary of the result of a tool call, such as `Found 3 entities`, `12 lines`,
+/// `exit 1`, the only line of the output, or the reason of a failure. Never empty.
 pub(crate) fn result_summary(
     result: Option<&Value>,
     error: Option<&ErrorInfo>,
@@ -41,7 +41,7 @@ pub(crate) fn result_summary(
     summary.or_else(output).unwrap_or_else(|| "(no output)".to_owned())
 }
 
-/// Returns whether an error message only repeats the exit code.
+/// Returns whether an error message only repeats the exit code of the command.
 fn is_exit_code_message(error: &str, code: i64) -> bool {
     error.trim_end_matches('.').ends_with(&format!("exit code {code}"))
 }
@@ -56,7 +56,7 @@ fn summary_of(result: &Value) -> Option<String> {
     }
 }
 
-/// Summarises an object by its only list, else by its text, else by its fields.
+/// Summarizes a JSON object by its only list, else by its text, else by its fields.
 fn object_summary(fields: &Map<String, Value>) -> Option<String> {
     let mut lists = fields.iter().filter_map(|(name, it)| Some((name, it.as_array()?)));
     if let (Some((name, items)), None) = (lists.next(), lists.next())
@@ -100,7 +100,7 @@ fn singular(name: &str) -> String {
     stem.unwrap_or(name).to_owned()
 }
 
-/// Returns the first line that is not blank, cut to [`MAX_CHARS`].
+/// Returns the first line of the text that is not blank, cut to [`MAX_CHARS`].
 fn first_line(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find(|it| !it.is_empty())?;
     Some(match line.char_indices().nth(MAX_CHARS) {

@@ -5,61 +5,64 @@ use crate::{
     SentForm, Seq,
 };
 
-/// A message of a session.
+/// A message of a session: a user message, the assistant message of a run, or a part outside any
+/// run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// The record that created the message.
+    /// Sequence number of the record that created the message.
     pub first: Seq,
-    /// The record that changed the message last.
+    /// Sequence number of the record that changed the message last.
     pub changed: Seq,
-    /// Time of the first record.
+    /// Time of the record that created the message.
     pub created_at: Millis,
-    /// Whether the history was rewound to a point before the message: the page shows it behind a link,
-    /// and the model's history omits it.
+    /// Whether the message is superseded: the history was rewound to a point before it. The page
+    /// shows it behind a link, and the model's history omits it.
     pub superseded: bool,
-    /// The content.
+    /// Content of the message.
     pub content: Content,
 }
 
-/// The content of a message.
+/// The content of a message, by the kind of message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
     /// A message from a person or from another agent.
     User(UserMessage),
     /// The assistant message of a run.
     Run(Box<RunMessage>),
-    /// A part outside any run.
+    /// A notice, an exchange or unrecognized output that belongs to no run.
     Aside(PartKind),
 }
 
 /// A message from a person or from another agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UserMessage {
-    /// Id of the message.
+    /// Id of the user message.
     pub id: MessageId,
-    /// The client's idempotency key.
+    /// The client's idempotency key for the message; `None` if it sent none.
     pub client_id: Option<ClientId>,
-    /// Role of the sender.
+    /// Role of the sender: user, or system for instructions.
     pub role: MessageRole,
-    /// The text.
+    /// Text of the message.
     pub text: String,
-    /// Attached files.
+    /// Files that are attached to the message.
     pub attachments: Vec<Attachment>,
     /// The agent that sent the message; `None` for a person.
     pub from: Option<Sender>,
-    /// The form in which the client sent the message, if the other fields lose information.
+    /// Parts and metadata of the message as its client sent them, if the other fields lose
+    /// information.
     pub sent: Option<SentForm>,
 }
 
 impl UserMessage {
-    /// Iterates over the linked files, which are stored elsewhere.
+    /// Iterates over the files on the web that the message links to.
     pub fn links(&self) -> impl Iterator<Item = Link<'_>> {
         self.sent.iter().flat_map(SentForm::links)
     }
 }
 
 impl Message {
-    /// Returns the `messageId` of a user message, the `responseId` of an assistant message.
+    /// Returns the id of the message: the `messageId` of a user message, the `responseId` of an
+    /// assistant message, or `n` and the number of the first record for a part outside any run.
     pub fn id(&self) -> String {
         match &self.content {
             Content::User(message) => message.id.to_string(),
@@ -68,7 +71,7 @@ impl Message {
         }
     }
 
-    /// Returns the run, if this is an assistant message.
+    /// Returns the assistant message of the run; `None` for other messages.
     pub fn run(&self) -> Option<&RunMessage> {
         match &self.content {
             Content::Run(run) => Some(run),

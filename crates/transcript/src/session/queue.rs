@@ -8,65 +8,70 @@ use crate::{
 /// The messages of a session that wait for the current run to end.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Queue {
-    /// The messages in the order in which they start.
+    /// The queued messages in the order in which they start.
     pub messages: Vec<QueuedMessage>,
 }
 
-/// A message in the queue.
+/// A message in the queue of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueuedMessage {
-    /// Id of the message.
+    /// Id of the queued message.
     pub id: MessageId,
-    /// The record that queued the message.
+    /// Sequence number of the record that queued the message.
     pub seq: Seq,
-    /// The client's idempotency key.
+    /// The client's idempotency key for the message; `None` if it sent none.
     pub client_id: Option<ClientId>,
     /// Time at which the message was queued.
     pub at: Millis,
-    /// The text.
+    /// Text of the message.
     pub text: String,
-    /// Attached files.
+    /// Files that are attached to the message.
     pub attachments: Vec<Attachment>,
-    /// How the message reaches the agent; [`SendMode::Steer`] while it is handed to the active run.
+    /// How the message reaches the agent: in a run of its own, or, with [`SendMode::Steer`], in the
+    /// active run, which has not taken it yet.
     pub mode: SendMode,
-    /// Whether the message starts only after the queue is released.
+    /// Whether the message is held: it starts only after the queue is released.
     pub held: bool,
-    /// The reason in the `queue_held` record that holds the message.
+    /// Reason that the `queue_held` record gives for holding the message; `None` if it gives none
+    /// or the message is not held by such a record.
     pub held_because: Option<String>,
-    /// Whether the active run should have taken the message and did not.
+    /// Whether the message was to be steered into the active run, which did not take it. Reset when
+    /// it is to be steered again.
     pub returned: bool,
     /// The agent that sent the message; `None` for a person.
     pub from: Option<Sender>,
-    /// The form in which the client sent the message, if the other fields lose information.
+    /// Parts and metadata of the message as its client sent them, if the other fields lose
+    /// information.
     pub sent: Option<SentForm>,
 }
 
 impl QueuedMessage {
-    /// Returns whether the active run can take the message: only a text from a person. Anything else
-    /// would be lost if the run returned the message. A message from another agent needs a run of its
-    /// own, because the run's result is the reply.
+    /// Returns whether the active run can take the message. Only a text from a person can be
+    /// steered: a run that returns a message keeps only its text, and the message of another agent
+    /// needs a run of its own, whose result is the reply.
     pub fn is_steerable(&self) -> bool {
         self.attachments.is_empty() && self.sent.is_none() && self.from.is_none()
     }
 }
 
 impl Queue {
-    /// Returns the queued message with this id.
+    /// Returns the queued message with this id; `None` if the queue does not contain it.
     pub fn get(&self, id: &MessageId) -> Option<&QueuedMessage> {
         self.messages.iter().find(|it| it.id == *id)
     }
 
-    /// Returns the message that starts next: the first that is not held.
+    /// Returns the message that starts next: the first one that is not held. `None` if there is
+    /// none.
     pub fn next(&self) -> Option<&QueuedMessage> {
         self.messages.iter().find(|it| !it.held)
     }
 
-    /// Returns whether any message is held.
+    /// Returns whether any message in the queue is held.
     pub fn is_held(&self) -> bool {
         self.messages.iter().any(|it| it.held)
     }
 
-    /// Applies one record. Returns whether the queue changed.
+    /// Applies one record of the session's log. Returns whether the queue changed.
     pub fn apply(&mut self, record: &Record) -> bool {
         match &record.event {
             Event::MessageQueued {

@@ -7,11 +7,11 @@ use crate::{
     SessionId, SteerState, Steered, Transcript, close,
 };
 
-/// The reason for holding the queue of an imported session.
+/// Reason that a `queue_held` record gives for holding the queue of an imported session.
 pub const IMPORTED: &str = "imported";
 
-/// Returns the records to append to an imported session, dated like its last record. Empty if nothing is
-/// open and no message waits.
+/// Returns the records to append to an imported session so that nothing in it is active, with the
+/// time of its last record. Empty if no run or exchange is open and no message waits.
 pub fn quiesce(records: &[Record]) -> Vec<Record> {
     let Some(Record { session_id, at, .. }) = records.last() else { return Vec::new() };
     let mut transcript = Transcript::whole();
@@ -23,10 +23,10 @@ pub fn quiesce(records: &[Record]) -> Vec<Record> {
     quiescer.added
 }
 
-/// Collects the records that quiesce a session.
+/// Collects the records that quiesce an imported session.
 struct Quiescer<'a> {
     session: &'a SessionId,
-    /// Transcript of the given and the added records.
+    /// Transcript of the session's records and of the records added so far.
     transcript: Transcript,
     now: Millis,
     added: Vec<Record>,
@@ -63,7 +63,7 @@ impl Quiescer<'_> {
         }
     }
 
-    /// Queues the steered messages again that the run has not taken or the model has not seen.
+    /// Requeues the steered messages that the run has not taken or the model has not read.
     fn return_messages(&mut self, answer: &RunMessage) {
         let queue = &self.transcript.queue;
         let untaken = queue.messages.iter().filter(|it| it.mode == SendMode::Steer);
@@ -88,7 +88,7 @@ impl Quiescer<'_> {
         }
     }
 
-    /// Ends the exchanges that no open run waits for.
+    /// Ends the exchanges that are still open after their runs have ended.
     fn end_exchanges(&mut self) {
         for (id, open) in self.transcript.summary.open_exchanges.clone() {
             let run = open.response_id.clone();

@@ -2,15 +2,17 @@
 
 use crate::{Millis, Seq};
 
-/// A line of a program's stdout without its end, with the records that were made of it.
+/// A line of a program's stdout, without its line ending, and the range of records that were made
+/// of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawLine {
-    /// Time when the line was read.
+    /// Time at which the line was read.
     pub at: Millis,
-    /// Number of the first record that was made of the line.
+    /// Sequence number of the first record that was made of the line.
     pub from: Seq,
-    /// Number of the last such record. Less than `from` if there is none.
+    /// Sequence number of the last record that was made of the line. Less than `from` if there is
+    /// none.
     pub to: Seq,
-    /// Content of the line.
+    /// Text of the line.
     pub text: String,
 }

@@ -13,142 +13,151 @@ use crate::{
     Scope, Sender, SessionId, SteerState,
 };
 
-/// A session without its messages, as the store keeps it beside the log.
+/// The state of a session without its messages, as the store keeps it beside the log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Summary {
-    /// Id of the agent.
+    /// Id of the agent that the session talks to.
     pub agent: String,
-    /// Title that a person gave; [`Summary::title`] returns the one to show.
+    /// Title that a person gave to the session; `None` if nobody did. [`Summary::title`] returns
+    /// the title to show.
     pub given_title: Option<String>,
-    /// Beginning of the first message, used as the title if none was given.
+    /// Beginning of the first user message, used as the title if a person gave none.
     pub first_words: Option<String>,
-    /// The message that `first_words` is from.
+    /// Id of the message from which `first_words` was taken.
     pub titled_by: Option<MessageId>,
-    /// The folder that the log names last, confirmed or not; see [`Summary::workspace`].
+    /// Path of the folder that the log names last as the workspace, confirmed or not; see
+    /// [`Summary::workspace`].
     #[serde(rename = "workspace")]
     pub named_workspace: Option<String>,
-    /// Whether a user of this server chose the workspace. False for logs of earlier versions, which do
-    /// not record it.
+    /// Whether a user of this server chose the workspace. False for logs of earlier versions, which
+    /// do not record it.
     pub workspace_confirmed: bool,
     /// Whether the session is archived.
     pub archived: bool,
     /// Time at which the session was created.
     pub created_at: Millis,
-    /// Time of the last change to the conversation.
+    /// Time of the last record that changed the summary, not counting `session_updated`.
     pub updated_at: Millis,
-    /// Number of messages.
+    /// Number of user messages and runs in the session, including superseded ones.
     pub message_count: u64,
-    /// The run that has started and not finished.
+    /// Id of the run that has started and not finished; `None` if no run is active.
     pub open_run: Option<ResponseId>,
-    /// Calls of the open run that wait for a person's decision.
+    /// Ids of the tool calls of the open run that wait for a person's decision.
     pub open_approvals: BTreeSet<CallId>,
-    /// Session grants with their times; see [`crate::GrantScope`].
+    /// Grants for this session: the text of each [`crate::GrantScope`] with the time of the
+    /// decision. The time is zero for grants that earlier versions stored.
     #[serde(deserialize_with = "deserialize_granted")]
     pub granted: BTreeMap<String, Millis>,
-    /// Whether the last run failed.
+    /// Whether the last finished run of the session failed.
     pub last_run_failed: bool,
-    /// Number of messages in the queue.
+    /// Number of messages in the session's queue.
     pub queued: u32,
-    /// Whether the newest message needs a run that has not started.
+    /// Whether a user message needs a run that has not started. Holding the queue resets it.
     pub unanswered: bool,
-    /// The agent that sent the newest message; `None` for a person.
+    /// The agent that sent the newest user message; `None` if a person sent it.
     pub from: Option<Sender>,
-    /// Id of the newest message.
+    /// Id of the newest user message; `None` if there is none.
     pub newest_message: Option<MessageId>,
-    /// Tools that senders run themselves, for the newest message and the queued ones.
+    /// Tools that clients run themselves, by the message that offers them: the newest user message
+    /// and the queued ones.
     pub client_tools: BTreeMap<MessageId, Vec<ClientTool>>,
-    /// Exchanges that this session started and that have no reply yet.
+    /// Exchanges that this session started and that have not ended, by their ids.
     pub open_exchanges: BTreeMap<ExchangeId, OpenExchange>,
-    /// Tokens of all runs that reported them.
+    /// Sum of the total tokens of all finished runs that reported their usage.
     pub total_tokens: u64,
-    /// Cost in US dollars of all runs that reported it.
+    /// Sum of the cost in US dollars of all finished runs that reported it.
     pub total_cost: f64,
-    /// The conversation that the agent's program keeps, for resuming it.
+    /// The conversation that the agent's program keeps, for resuming it; `None` if there is none to
+    /// resume.
     pub linked: Option<AgentLink>,
-    /// Record of failed attempts to resume the program's conversation.
+    /// The failed attempts to resume the program's own conversation.
     pub resuming: Resuming,
 }
 
-/// Counts the runs in which a restarted program could not continue its own conversation.
+/// Count of the runs in which a restarted program failed to continue its own conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Resuming {
-    /// Number of consecutive runs in which the program exited before its first step.
+    /// Number of runs in which the program exited before its first step, since it last completed a
+    /// run or reported its conversation.
     pub failed: u32,
-    /// Whether the newest run has started a step.
+    /// Whether the program has started a step in the newest run.
     has_spoken: bool,
-    /// Whether the newest run ended by itself, in contrast to never starting.
+    /// Whether the newest run recorded that its agent ended, in contrast to one whose agent never
+    /// started.
     has_ended: bool,
 }
 
-/// The newest `agent_linked`: the conversation that the agent's program keeps.
+/// The conversation that the agent's program keeps, from the newest `agent_linked` event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentLink {
     /// The program's own id for its conversation.
     pub cli_session_id: String,
-    /// Version of the program.
+    /// Version of the program; `None` if unknown.
     pub version: Option<String>,
-    /// Folder in which the program keeps the conversation.
+    /// Working directory to which the program's conversation belongs; `None` if unknown.
     #[serde(default)]
     pub cwd: Option<String>,
 }
 
-/// An exchange that this session started and that has no reply yet.
+/// An exchange that this session started and that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenExchange {
-    /// The run that sent the message.
+    /// Id of the run that sent the message; `None` if it belongs to no run.
     pub response_id: Option<ResponseId>,
-    /// Id of the agent that received the message.
+    /// Id of the agent that the message was sent to.
     pub agent: String,
-    /// Whether the run waits for the reply.
+    /// Whether the run that sent the message waits for the reply.
     pub mode: ExchangeMode,
-    /// Nesting depth, see [`Sender::depth`].
+    /// Number of messages between agents since a person's last message; see [`Sender::depth`].
     pub depth: u32,
-    /// The receiver's session.
+    /// Id of the receiver's session; `None` if there is none.
     pub peer_session_id: Option<SessionId>,
-    /// Progress on the receiving side, as last reported.
+    /// Progress on the receiving side, as last reported; `None` before the first report.
     pub state: Option<ExchangeState>,
 }
 
-/// The state of a session.
+/// The state of a session, derived from its runs and open approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
-    /// No run is active.
+    /// No run of the session is active, and the last one did not fail.
     Idle,
-    /// A run is active.
+    /// A run of the session is active.
     Running,
-    /// The active run waits for a person's decision.
+    /// The active run waits for a person's decision about a tool call.
     Waiting,
-    /// No run is active, and the last one failed.
+    /// No run of the session is active, and the last one failed.
     Failed,
 }
 
-/// Maximum length of an automatic title in characters.
+/// Maximum length in characters of a title that is taken from a message.
 const TITLE_CHARS: usize = 200;
 
 impl Summary {
-    /// Returns the title to show: the given one, or the beginning of the first message.
+    /// Returns the title of the session to show: the given title, the beginning of the first user
+    /// message, or `New session`.
     pub fn title(&self) -> &str {
         let title = self.given_title.as_deref().or(self.first_words.as_deref());
         title.unwrap_or("New session")
     }
 
-    /// Returns the workspace, if a user of this server chose it.
+    /// Returns the path of the workspace if a user of this server chose it.
     pub fn workspace(&self) -> Option<&str> {
         self.named_workspace.as_deref().filter(|_| self.workspace_confirmed)
     }
 
-    /// Returns the workspace that an imported log names. It is not used until a person confirms it.
+    /// Returns the path of the workspace that the log names but no user of this server has
+    /// confirmed. It is not used until a person confirms it.
     pub fn suggested_workspace(&self) -> Option<&str> {
         self.named_workspace.as_deref().filter(|_| !self.workspace_confirmed)
     }
 
-    /// Returns the state of the session.
+    /// Returns the state of the session, derived from its runs and open approvals.
     pub fn state(&self) -> SessionState {
         match (&self.open_run, self.open_approvals.is_empty()) {
             (Some(_), false) => SessionState::Waiting,
@@ -158,14 +167,14 @@ impl Summary {
         }
     }
 
-    /// Returns the tools that the sender of the newest message runs itself.
+    /// Returns the tools that the client of the newest user message runs itself.
     pub fn newest_client_tools(&self) -> &[ClientTool] {
         let newest = self.newest_message.as_ref();
         newest.and_then(|it| self.client_tools.get(it)).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Returns whether the active run needs a person's decision to continue: about a call of its own, or
-    /// of an agent whose reply it waits for.
+    /// Returns whether the active run needs a person's decision to continue: about a tool call of
+    /// its own, or of another agent whose reply it waits for.
     pub fn waits_for_person(&self) -> bool {
         let is_held_up = |it: &OpenExchange| {
             it.mode == ExchangeMode::Sync && it.state == Some(ExchangeState::AwaitingApproval)
@@ -174,7 +183,7 @@ impl Summary {
             && (!self.open_approvals.is_empty() || self.open_exchanges.values().any(is_held_up))
     }
 
-    /// Applies one record. Returns whether anything but `updated_at` changed.
+    /// Applies one record of the session's log. Returns whether anything but `updated_at` changed.
     ///
     /// Renaming or archiving a session does not change `updated_at`.
     pub fn apply(&mut self, record: &Record) -> bool {
@@ -352,7 +361,7 @@ impl Summary {
         self.client_tools.remove(message);
     }
 
-    /// A suggestion never replaces a confirmed workspace.
+    /// Sets the workspace that the log names. A suggestion never replaces a confirmed workspace.
     fn name_workspace(&mut self, workspace: Option<&String>, is_confirmed: bool) {
         let Some(workspace) = workspace.filter(|_| is_confirmed || !self.workspace_confirmed)
         else {
@@ -381,7 +390,8 @@ impl Resuming {
     }
 }
 
-/// Deserializes grants; accepts the list without times that earlier versions stored.
+/// Deserializes the grants of a session; accepts the list without times that earlier versions
+/// stored.
 fn deserialize_granted<'de, D: Deserializer<'de>>(
     stored: D,
 ) -> Result<BTreeMap<String, Millis>, D::Error> {
@@ -397,7 +407,8 @@ fn deserialize_granted<'de, D: Deserializer<'de>>(
     })
 }
 
-/// Returns the first line that is not blank, cut to the length of a title, if possible after a word.
+/// Returns the beginning of a message for its use as a title: the first line that is not blank, cut
+/// to the maximum length, after a word if possible. `None` if the message is blank.
 fn first_words(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     let Some((end, _)) = line.char_indices().nth(TITLE_CHARS) else { return Some(line.to_owned()) };

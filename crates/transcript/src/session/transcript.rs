@@ -16,42 +16,43 @@ use crate::{
 /// A session's messages, queue and summary, built from its log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transcript {
-    /// The session without its messages.
+    /// State of the session without its messages.
     pub summary: Summary,
-    /// The messages in the order in which they started.
+    /// The messages of the session in the order in which they started.
     pub messages: Vec<Message>,
-    /// The messages that wait for their run.
+    /// Queue of the session: the messages that wait for their run.
     pub queue: Queue,
-    /// Number of the last applied record.
+    /// Sequence number of the last applied record; zero before the first.
     pub head: Seq,
     by_id: HashMap<String, usize>,
     body_edge: usize,
-    /// Whether earlier messages of the session were dropped.
+    /// Whether the transcript lacks earlier messages of the session.
     is_cut: bool,
 }
 
-/// The effect of one record: the parts of a live view that are out of date.
+/// The effect of one record on a transcript: the parts of a live view that are out of date.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing visible changed.
+    /// The record changed nothing visible.
     None,
-    /// The session's own fields changed: title, agent, state.
+    /// The session's own fields changed, such as title, agent or state.
     Session,
     /// The queue changed.
     Queue,
-    /// A message was added.
+    /// A message was added to the transcript.
     Added {
-        /// Index of the message.
+        /// Index of the new message in [`Transcript::messages`].
         message: usize,
     },
-    /// A message changed: some of its parts, or its own fields (state, usage, ...).
+    /// A message changed: some of its parts, or its own fields such as state or usage.
     Updated {
-        /// Index of the message.
+        /// Index of the changed message in [`Transcript::messages`].
         message: usize,
-        /// Indexes of the parts that may have changed.
+        /// Indexes of the message's parts that may have changed; empty if only its own fields
+        /// changed.
         parts: Range<usize>,
     },
-    /// Messages were superseded.
+    /// The history was rewound: messages were superseded.
     Rewound {
         /// Index of the first superseded message; all later ones are superseded too.
         from: usize,
@@ -65,7 +66,8 @@ impl Default for Transcript {
 }
 
 impl Transcript {
-    /// Returns an empty transcript that keeps bodies whole, for formats and exports.
+    /// Creates an empty transcript that keeps arguments, output and results whole, for formats and
+    /// exports.
     pub fn whole() -> Self {
         Self::keeping(usize::MAX)
     }
@@ -82,32 +84,33 @@ impl Transcript {
         }
     }
 
-    /// Returns the transcript of these records.
+    /// Builds the transcript of the given records.
     pub fn replay<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
         let mut transcript = Self::default();
         transcript.extend(records);
         transcript
     }
 
-    /// Applies records in order.
+    /// Applies records to the transcript in order.
     pub fn extend<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) {
         for record in records {
             self.apply(record);
         }
     }
 
-    /// Returns the message with this [`Message::id`].
+    /// Returns the message with this id, see [`Message::id`].
     pub fn message(&self, id: &str) -> Option<&Message> {
         self.messages.get(*self.by_id.get(id)?)
     }
 
-    /// Returns the index of a message in [`Transcript::messages`].
+    /// Returns the index in [`Transcript::messages`] of the message with this id, see
+    /// [`Message::id`].
     pub fn index_of(&self, id: &str) -> Option<usize> {
         self.by_id.get(id).copied()
     }
 
-    /// Drops the first `n` messages. From now on, records of an unknown run are taken for records of a
-    /// dropped message and ignored, unless the run starts.
+    /// Drops the first `n` messages of the transcript. From now on, records of an unknown run are
+    /// ignored unless they start it, because they belong to a dropped message.
     pub fn drop_earlier(&mut self, n: usize) {
         self.is_cut = true;
         self.messages.drain(..n);
@@ -118,7 +121,8 @@ impl Transcript {
         });
     }
 
-    /// Marks messages as superseded, for a transcript that lacks the `history_rewound` record.
+    /// Marks the messages with these ids as superseded, for a transcript that lacks the
+    /// `history_rewound` record.
     pub fn supersede<'a>(&mut self, ids: impl IntoIterator<Item = &'a str>) {
         for id in ids {
             if let Some(&idx) = self.by_id.get(id) {
@@ -127,7 +131,7 @@ impl Transcript {
         }
     }
 
-    /// Applies one record and returns its effect. A record that was applied before has none.
+    /// Applies one record and returns its effect. A record that was applied before has no effect.
     pub fn apply(&mut self, record: &Record) -> Change {
         if record.seq <= self.head {
             return Change::None;
@@ -195,7 +199,7 @@ impl Transcript {
         }
     }
 
-    /// Adds a message; ignores one whose id is known.
+    /// Adds a message to the transcript; ignores it if a message with its id exists.
     fn add(&mut self, record: &Record, content: Content) -> Change {
         let message = Message {
             first: record.seq,
