@@ -19,17 +19,17 @@ use crate::page::settings::Settings;
 use crate::text::quantity::{count, duration};
 use crate::view::{Bodies, Files, View};
 
-/// Input of [`export_html`] besides the transcript.
+/// Input of [`export_html`] besides the transcript: display settings and embedded content.
 pub struct Export<'a> {
-    /// The session.
+    /// Id of the exported session.
     pub session: &'a SessionId,
-    /// Display settings.
+    /// Display settings of the exported file.
     pub settings: &'a Settings,
-    /// Stylesheet of the file.
+    /// Stylesheet (CSS) that the exported file embeds.
     pub stylesheet: &'a str,
-    /// Attachments to embed.
+    /// Attachments that the exported file embeds, by blob id.
     pub files: Files,
-    /// Messages of other sessions to embed.
+    /// Messages of other sessions that the exported file embeds, by exchange id.
     pub peers: Peers,
 }
 
@@ -60,7 +60,7 @@ pub fn export_html(transcript: &Transcript, export: Export<'_>) -> String {
     document(transcript.summary.title(), Some(settings), &links, &body)
 }
 
-/// Writes a session as Markdown, without thinking and replaced messages.
+/// Writes a session as Markdown, without thinking blocks and superseded messages.
 pub fn export_markdown(transcript: &Transcript) -> String {
     let mut out = format!("# {}\n", transcript.summary.title());
     for message in transcript.messages.iter().filter(|it| !it.superseded) {
@@ -154,7 +154,8 @@ fn write_call(call: &Call, out: &mut String) -> std::fmt::Result {
     }
 }
 
-/// The answers to the questions of a form.
+/// Returns a person's answers to the form of a tool call, as Markdown. `None` if the call has no
+/// form or no answers.
 fn answers(call: &Call) -> Option<String> {
     let approval = call.approval.as_ref()?;
     approval.options.as_ref()?.form.as_ref()?;
@@ -187,7 +188,7 @@ fn quoted(text: &str) -> String {
     text.trim_end().lines().map(|line| format!("> {line}\n")).collect::<String>()
 }
 
-/// Wraps text in a code fence that is longer than any fence inside.
+/// Wraps text in a Markdown code fence that is longer than any run of backticks inside.
 fn fenced(text: &str) -> String {
     let longest = text.split(|it| it != '`').map(str::len).max();
     let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);

@@ -22,33 +22,36 @@ use crate::page::pulse::Pulse;
 use crate::text::markdown::Stream;
 use crate::view::{View, call_of};
 
-/// The server-side state of the pages of one session, from which patches are made.
+/// Server-side state of the open pages of one session, from which their patches are made.
 pub struct Live {
     view: View,
     transcript: Transcript,
     chrome: Chrome,
-    /// Assistant messages that can still change, by their index.
+    /// Drawn elements of assistant messages that can still change, by index into the transcript's
+    /// messages.
     drawn: HashMap<usize, Drawn>,
-    /// Assistant messages that records changed but that are not kept here.
+    /// Ids of assistant messages that records changed but that the transcript no longer contains.
     missed: BTreeSet<ResponseId>,
-    /// Records up to this one were replaced: an older page cannot be patched and has to be reloaded.
+    /// Record up to which messages were replaced. A page drawn before it cannot be patched and has
+    /// to be reloaded.
     rewound: Seq,
 }
 
-/// The elements of an answer as they were last sent.
+/// Elements of an assistant message as they were last sent to the pages.
 struct Drawn {
     frame: Element,
-    /// The link to the parts that are not shown, if there are any.
+    /// Link to the hidden parts of the message; `None` if all parts are shown.
     earlier: Option<Element>,
-    /// The shown parts, by index.
+    /// Elements of the shown parts, by index into the message's parts.
     parts: BTreeMap<usize, DrawnPart>,
     n_parts: usize,
 }
 
 enum DrawnPart {
-    /// Text or thinking: the element and its growing content.
+    /// A text or thinking block: its element without the content, and the content sent so far.
     Growing { shell: Element, growth: Growth, sent: String, open: bool },
-    /// Any other part; for a call, with its badge and the name that the badge shows.
+    /// Any other part of an assistant message. A tool call also has its badge, with the tool name
+    /// that the badge shows.
     Other { element: Element, badge: Option<(String, Element)> },
 }
 
@@ -57,17 +60,18 @@ enum Growth {
     Plain { id: String },
 }
 
-/// The messages and parts that a batch of records changed.
+/// Messages and parts of a session that a batch of records changed.
 #[derive(Default)]
 struct Touched {
     added: BTreeSet<usize>,
-    /// Changed parts, and whether anything changed besides growing texts.
+    /// Changed messages by index: the indexes of their changed parts, and whether anything changed
+    /// besides growing text, arguments or output.
     updated: BTreeMap<usize, (BTreeSet<usize>, bool)>,
     around: bool,
 }
 
 impl Live {
-    /// Starts with the messages that the pages show.
+    /// Creates the state from the transcript that the pages show.
     pub fn new(view: View, transcript: Transcript) -> Self {
         let chrome = Chrome::new(&view, &transcript);
         let any_rewound = transcript.messages.iter().any(|it| it.superseded);
@@ -80,25 +84,26 @@ impl Live {
         live
     }
 
-    /// Returns the transcript up to the last applied record.
+    /// Returns the session's transcript up to the last applied record.
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
     }
 
-    /// Returns the operation that shows the state of the agent's process.
+    /// Returns the operation that draws the status line of the agent's program; `None` clears the
+    /// line.
     pub fn pulse(&self, pulse: Option<&Pulse>) -> Op {
         crate::page::pulse::pulse(&self.view, pulse).put()
     }
 
-    /// Returns the number of the last applied record.
+    /// Returns the sequence number of the last applied record.
     pub fn head(&self) -> Seq {
         self.transcript.head
     }
 
-    /// Applies records and returns the patch that shows them.
+    /// Applies records and returns the patch that shows them on the open pages.
     ///
-    /// Returns `None` if messages were replaced: the page then depends on which of them it shows, so it has
-    /// to reload.
+    /// Returns `None` if messages were replaced: the change then depends on which messages a page
+    /// shows, so the page has to reload.
     pub fn apply<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> Option<Vec<Op>> {
         let mut touched = Touched::default();
         let before = self.rewound;
@@ -118,18 +123,19 @@ impl Live {
         (self.rewound == before).then_some(ops)
     }
 
-    /// Takes the ids of answers that changed but are not kept here; some page may still show them.
+    /// Takes the ids of assistant messages that changed but are no longer kept here; some page may
+    /// still show them.
     pub fn take_missed(&mut self) -> Vec<ResponseId> {
         std::mem::take(&mut self.missed).into_iter().collect()
     }
 
-    /// Returns the operation that draws such an answer again.
+    /// Returns the operation that replaces an assistant message on the pages that show it.
     pub fn put(&self, answer: &Message) -> Op {
         message(&self.view, answer).put()
     }
 
-    /// Drops all but the last `n` messages, so that a session that stays open for days does not grow in
-    /// memory.
+    /// Drops all but the last `n` messages of the transcript, so that a session that stays open for
+    /// days does not grow in memory.
     pub fn keep_last(&mut self, n: usize) {
         let gone = self.transcript.messages.len().saturating_sub(n);
         if gone == 0 {
@@ -184,8 +190,8 @@ impl Live {
         Some(ops)
     }
 
-    /// Draws a finished answer when a record changes it. Such records are rare, so finished answers are not
-    /// kept.
+    /// Draws the assistant message that a record is about to change, if it is not kept. Finished
+    /// messages are not kept, because records rarely change them.
     fn draw_touched(&mut self, record: &Record) {
         let Some(id) = &record.response_id else { return };
         if let Some(idx) = self.transcript.index_of(id.as_str()) {
@@ -193,7 +199,8 @@ impl Live {
         }
     }
 
-    /// Returns whether the record only appends to existing text, arguments or output.
+    /// Returns whether a record only appends to existing text, thinking, arguments or output of an
+    /// open run.
     fn only_grows(&self, record: &Record) -> bool {
         let run = record.response_id.as_ref();
         let answer = run.and_then(|id| self.transcript.message(id.as_str())?.run());
@@ -305,8 +312,8 @@ impl Drawn {
         Self { frame: frame(view, id, answer), earlier, parts, n_parts }
     }
 
-    /// Returns whether the set of shown parts may change: some become hidden, or a new part belongs to a hidden
-    /// call.
+    /// Returns whether the set of shown parts of the message may change: parts become hidden, or a
+    /// new part belongs to a hidden tool call.
     fn may_show_other_parts(&self, view: &View, answer: &RunMessage) -> bool {
         let (before, now) = (self.n_parts, answer.parts.len());
         let is_orphan = |idx| {
@@ -319,7 +326,7 @@ impl Drawn {
         shown.iter().any(|idx| idx < self.n_parts && !self.parts.contains_key(&idx))
     }
 
-    /// Removes the parts that are no longer shown, and updates the count of hidden parts.
+    /// Removes the parts that are no longer shown, and updates the link to the hidden parts.
     fn drop_hidden(
         &mut self,
         view: &View,
@@ -346,7 +353,8 @@ impl Drawn {
         self.earlier = next;
     }
 
-    /// Updates or adds a part. Returns true if the frame has to be drawn again.
+    /// Updates or adds a part of an assistant message. Returns true if the message's frame has to
+    /// be drawn again.
     fn update_part(
         &mut self,
         view: &View,
@@ -377,7 +385,8 @@ impl Drawn {
         true
     }
 
-    /// A name that arrives late changes the numbers of later calls with the same name.
+    /// Updates the badges of changed tool calls. A tool name that arrives late also changes the
+    /// numbers of later calls with the same name.
     fn update_badges(
         &mut self,
         view: &View,
@@ -475,7 +484,8 @@ impl DrawnPart {
     }
 }
 
-/// Appends new text, and draws the final text once when it closes. Returns false if it changes after that.
+/// Appends new text to a text or thinking part, and draws the final text once when the part closes.
+/// Returns false if the part has to be drawn again.
 fn grow(
     growth: &mut Growth,
     sent: &mut String,
@@ -508,7 +518,7 @@ impl Growth {
         }
     }
 
-    /// Returns false if the part has to be drawn again.
+    /// Shows the final text of a closed part. Returns false if the part has to be drawn again.
     fn close(&mut self, sent: &str, text: &str, ops: &mut Vec<Op>) -> bool {
         match self {
             Self::Markdown(stream) => ops.extend(std::mem::take(&mut **stream).close(text)),

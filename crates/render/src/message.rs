@@ -42,7 +42,7 @@ pub(crate) fn message(view: &View, message: &Message) -> Element {
     }
 }
 
-/// The element of a message, labelled with its sender for screen readers.
+/// Creates the element of a message, labelled with its sender for screen readers.
 fn article(id: &str, role: &str, speaker: &str) -> Element {
     let article = Element::new("article", id).class("message").attr("data-role", role);
     article.attr("aria-label", speaker)
@@ -100,7 +100,8 @@ pub(crate) fn attachments(view: &View, attachments: &[Attachment]) -> Markup {
     }
 }
 
-/// Links to files on other servers; nothing is fetched until a person follows one.
+/// Draws the links of a message to files on other servers. Nothing is fetched until a person
+/// follows one.
 pub(crate) fn links(sent: Option<&SentForm>) -> Markup {
     let links: Vec<Link<'_>> = sent.into_iter().flat_map(SentForm::links).collect();
     html! {
@@ -116,7 +117,7 @@ pub(crate) fn links(sent: Option<&SentForm>) -> Markup {
     }
 }
 
-/// Returns whether the page shows the file as an image: a known type, up to 4 MiB.
+/// Returns whether the page shows an attachment as an image: a known media type, up to 4 MiB.
 pub fn is_picture(media_type: &str, bytes: u64) -> bool {
     const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
     PICTURES.contains(&media_type) && bytes <= 4 * 1024 * 1024
@@ -131,8 +132,8 @@ fn answer(view: &View, id: &str, answer: &RunMessage) -> Element {
     assemble(view, id, answer, shown.earlier(view, id, answer).into_iter().chain(parts), badges)
 }
 
-/// Draws an answer without its parts and badges: the elements to compare when more than text, output or
-/// arguments changed.
+/// Draws an assistant message without its parts and badges, to compare when more than text, output
+/// or arguments changed.
 pub(crate) fn frame(view: &View, id: &str, answer: &RunMessage) -> Element {
     assemble(view, id, answer, [], [])
 }
@@ -172,8 +173,8 @@ pub(crate) fn badge_id(message: &str, idx: usize) -> String {
     format!("{message}-b{idx}")
 }
 
-/// State of the run, for the stylesheet. An attribute, because a selector on the children would make the
-/// browser check whole messages for every word that arrives.
+/// Returns the state of a run for the stylesheet. It is an attribute, because a selector on the
+/// children would make the browser check whole messages for every word that arrives.
 fn activity(answer: &RunMessage) -> &'static str {
     match (answer.is_open(), answer.n_calls() > 0) {
         (false, false) => "none",
@@ -184,8 +185,8 @@ fn activity(answer: &RunMessage) -> &'static str {
     }
 }
 
-/// Kinds of texts in an answer, for the stylesheet: none visible, and while it runs, undecided, short,
-/// settled or last.
+/// Returns the kinds of texts in an assistant message, as words for the stylesheet: `none` if
+/// nothing is visible, and during the run `undecided`, `short`, `settled` and `last`.
 fn words(answer: &RunMessage) -> String {
     let undecided = || answer.undecided_texts();
     let is_settled = answer.has_final_text() || undecided().any(part::is_long);
@@ -202,7 +203,8 @@ fn words(answer: &RunMessage) -> String {
     words.join(" ")
 }
 
-/// The activity line: what the agent is doing, or did.
+/// Draws the activity line of an assistant message: the current activity of the agent, or a summary
+/// of its tool calls after the run.
 fn widget(id: &str, answer: &RunMessage) -> Element {
     let element = Element::new("span", id);
     let waits = answer.waiting_calls().next();
@@ -245,13 +247,13 @@ fn widget(id: &str, answer: &RunMessage) -> Element {
         .html(markup)
 }
 
-/// Returns the agent of an open exchange that waits for a person's decision.
+/// Returns the id of the agent in an open exchange that waits for a person's decision.
 pub(crate) fn agent_awaiting_approval(answer: &RunMessage) -> Option<&str> {
     let is_held_up = |it: &&Exchange| it.state == Some(ExchangeState::AwaitingApproval);
     answer.open_exchanges().find(is_held_up).map(|it| it.agent.as_str())
 }
 
-/// State of the call with the worst outcome; none if all succeeded.
+/// Returns the state of the tool call with the worst outcome; `None` if all succeeded.
 fn outcome(answer: &RunMessage) -> Option<&'static str> {
     let worst = [
         (answer.n_failed(), CallState::Failed),
@@ -265,7 +267,8 @@ fn named(call: &Call) -> Markup {
     html! { b { (call.label()) } @if let Some(about) = tool::subject(call) { " " code { (marked(&about)) } } }
 }
 
-/// Counts of used tools and of failed, denied and interrupted calls. A denied call does not count as used.
+/// Draws the counts of used tools and of failed, denied and interrupted tool calls. A denied call
+/// does not count as used.
 fn used(answer: &RunMessage) -> Markup {
     let (n_calls, denied) = (answer.n_calls(), answer.n_denied());
     let (failed, interrupted) = (answer.n_failed(), answer.n_interrupted());
@@ -283,7 +286,7 @@ fn used(answer: &RunMessage) -> Markup {
     }
 }
 
-/// Icon of the call with the worst outcome.
+/// Returns the name of the icon for the tool call with the worst outcome.
 fn worst_icon(answer: &RunMessage) -> &'static str {
     match outcome(answer) {
         Some("failed") => "alert",
@@ -293,7 +296,8 @@ fn worst_icon(answer: &RunMessage) -> &'static str {
     }
 }
 
-/// Working time of the agent; time spent waiting for a person is separate.
+/// Draws the working time of the agent in a run, and separately the time spent waiting for a
+/// person.
 fn time_taken(answer: &RunMessage) -> Markup {
     let took = answer.finish.as_ref().and_then(|it| it.duration_ms);
     let waited = time_waited(answer);
@@ -303,7 +307,7 @@ fn time_taken(answer: &RunMessage) -> Markup {
     }
 }
 
-/// Time during which at least one call waited for a decision.
+/// Returns the milliseconds during which at least one tool call of the run waited for a decision.
 fn time_waited(answer: &RunMessage) -> u64 {
     let mut waits: Vec<(i64, i64)> = answer
         .calls()
@@ -321,7 +325,7 @@ fn time_waited(answer: &RunMessage) -> u64 {
     total
 }
 
-/// State of the answer (running, interrupted, failed) and the actions that it offers.
+/// Draws the state of a run (running, interrupted, failed) and the buttons to retry or continue it.
 fn tail(id: &str, answer: &RunMessage) -> Element {
     let element = Element::div(id).class("tail");
     let Some(finish) = &answer.finish else {
@@ -391,7 +395,8 @@ fn interrupted(answer: &RunMessage) -> Markup {
     }
 }
 
-/// Time, tokens and cost, and the actions on the answer.
+/// Draws the footer of an assistant message: time, tokens and cost of the run, and its buttons.
+/// Empty until the run has ended.
 fn footer(view: &View, id: &str, answer: &RunMessage) -> Element {
     let element = Element::new("footer", id).class("meta");
     let Some(finish) = &answer.finish else { return element };

@@ -25,65 +25,69 @@ use crate::html::icon::{icon, symbols};
 use crate::text::quantity::count;
 use crate::view::View;
 
-/// Input of [`page`].
+/// Data from which [`page`] draws the complete web page.
 pub struct Page<'a> {
-    /// Display settings.
+    /// Display settings of the page.
     pub settings: &'a Settings,
-    /// The session list.
+    /// Session list in the sidebar of the page.
     pub sessions: &'a SessionList,
-    /// Agents to choose from.
+    /// Configured agents, from which a person chooses one for a new session.
     pub agents: &'a [ListedAgent],
-    /// MCP servers and their states.
+    /// Configured MCP servers and their states, for the settings dialog.
     pub servers: &'a [ListedServer],
-    /// Import formats: identifier and label.
+    /// Formats in the import dialog: identifier and label of each.
     pub imports: &'a [(&'static str, &'static str)],
-    /// The open session, if any.
+    /// Session that the page shows; `None` for the start page.
     pub open: Option<OpenSession<'a>>,
 }
 
-/// The open session of a page.
+/// Session that a page shows, and the state of its agent.
 pub struct OpenSession<'a> {
     /// Ids, URLs and limits with which the session is drawn.
     pub view: View,
-    /// The messages to show.
+    /// Transcript with the messages that the page shows.
     pub transcript: &'a Transcript,
-    /// The end of the session at the same record; heading, queue and approvals are drawn from it.
+    /// Transcript of the end of the session at the same record; heading, queue and approvals are
+    /// drawn from it.
     pub end: &'a Transcript,
-    /// First record shown, if there are earlier messages.
+    /// Number of the first record shown, for the link to earlier messages; `None` if there are
+    /// none.
     pub earlier: Option<u64>,
-    /// Last record shown, if there are later messages.
+    /// Number of the last record shown, for the link to later messages; `None` if there are none.
     pub later: Option<u64>,
-    /// The record at which a past state of the log is shown; such a page is read-only.
+    /// Number of the record up to which a past state of the session is shown, read-only; `None` for
+    /// the current state.
     pub at: Option<u64>,
-    /// The agent's process, while it works.
+    /// Process of the agent's program; `None` while no program works.
     pub pulse: Option<Pulse>,
-    /// Messages of the agent's program that Callboard does not know.
+    /// Messages of the agent's program that Callboard does not know; `None` if there are none.
     pub unknown: Option<UnknownMessages>,
 }
 
-/// Messages of a program that Callboard does not know.
+/// Kinds of messages of an agent's program that Callboard does not know.
 pub struct UnknownMessages {
-    /// Name and version of the program.
+    /// Name and version of the agent's program.
     pub program: String,
-    /// Kinds of the messages.
+    /// Kinds of the unknown messages, each with its count.
     pub kinds: Vec<String>,
 }
 
-/// An agent to choose from.
+/// Agent as the page lists it.
 pub struct ListedAgent {
     /// Id of the agent.
     pub id: String,
-    /// Kind of the agent.
+    /// Kind of the agent, as in the configuration.
     pub kind: String,
-    /// Name of the program, if the agent is one; programs keep their own memory.
+    /// Name of the agent's program; `None` if the agent is not a program. Programs keep their own
+    /// memory of a conversation.
     pub program: Option<&'static str>,
-    /// Whether it accepts messages while it works.
+    /// Whether the agent accepts messages while it works.
     pub can_be_steered: bool,
-    /// Folder for sessions that name none.
+    /// Working folder of the agent in sessions that name none.
     pub folder: String,
-    /// Why the agent cannot be used, and how to fix it.
+    /// Reason why the agent cannot be used, and how to fix it; `None` if it can be used.
     pub problem: Option<String>,
-    /// Limits of the installed version.
+    /// Features that the installed version of the agent's program lacks; `None` if none are known.
     pub limits: Option<&'static str>,
 }
 
@@ -93,7 +97,7 @@ impl ListedAgent {
     }
 }
 
-/// Draws the complete page.
+/// Draws the complete web page: session list, conversation and composer.
 pub fn page(page: &Page<'_>) -> String {
     let title = page.open.as_ref().map_or("", |it| it.transcript.summary.title());
     let links = html! {
@@ -165,18 +169,18 @@ fn session(page: &Page<'_>, open: &OpenSession<'_>) -> Markup {
     }
 }
 
-/// Draws only the messages, for a page that already shows the rest.
+/// Draws only the messages of a session, for a page that already shows the rest.
 pub fn messages_page(open: &OpenSession<'_>) -> String {
     let body = html! { body data-head=(open.transcript.head.0) { (window(open)) } };
     document(open.transcript.summary.title(), None, &html! {}, &body)
 }
 
-/// Printing covers only the messages that are loaded.
+/// Note on printing, which covers only the messages that are loaded.
 const TO_PRINT_ALL: &str =
     "To print the whole session, choose “Export as HTML” in its menu and print that file.";
 
-/// The messages and the links to earlier and later ones. The script moves the links, so they are always
-/// present.
+/// Draws the messages of a session and the links to earlier and later ones. The script moves the
+/// links, so they are always present.
 fn window(open: &OpenSession<'_>) -> Markup {
     let reach = if open.later.is_some() { Reach::Part } else { Reach::End };
     let list = messages(&open.view, &open.transcript.messages, reach);
@@ -233,7 +237,8 @@ fn welcome(page: &Page<'_>) -> Markup {
     }
 }
 
-/// Agents that cannot be used, in one line that opens to show how to fix each.
+/// Draws the agents that cannot be used in one line, which opens to show how to fix each, and the
+/// limits of other agents.
 fn missing(agents: &[ListedAgent]) -> Markup {
     let missing: Vec<(&str, &str)> =
         agents.iter().filter_map(|it| Some((&*it.id, it.problem.as_deref()?))).collect();
@@ -255,7 +260,7 @@ fn can_steer(page: &Page<'_>) -> bool {
     page.agents.iter().any(|it| Some(it.id.as_str()) == agent && it.can_be_steered)
 }
 
-/// The composer. It is shown only with script; reading needs none.
+/// Draws the composer, in which a person writes messages. It is shown only if scripts are enabled.
 fn composer(page: &Page<'_>) -> Markup {
     let open = page.open.as_ref();
     let agent = open.map(|it| it.transcript.summary.agent.as_str());
@@ -310,7 +315,8 @@ fn composer(page: &Page<'_>) -> Markup {
     }
 }
 
-/// One menu for all sessions; the script sets the session it applies to.
+/// Draws the menu of a session. All sessions share it; the script sets the session to which it
+/// applies.
 fn session_menu() -> Markup {
     html! {
         div #menu.menu role="menu" aria-label="Session" popover {
@@ -326,7 +332,7 @@ fn session_menu() -> Markup {
     }
 }
 
-/// The rename dialog, for the session of the menu or the open one.
+/// Draws the dialog that renames the session of the menu or the open session.
 fn renaming() -> Markup {
     html! {
         dialog #renaming aria-labelledby="renaming-title" {
@@ -379,13 +385,13 @@ pub fn error_page(title: &str, message: &str) -> String {
     document(title, None, &stylesheet(), &body)
 }
 
-/// Content of the sign-in page.
+/// Content of the sign-in page, as input of [`sign_in_page`].
 pub struct SignIn<'a> {
-    /// Message to the person who signs in.
+    /// Text above the sign-in form: an explanation or an error.
     pub message: &'a str,
     /// Whether `message` is an error.
     pub is_error: bool,
-    /// Whether a password is set.
+    /// Whether a password is set, so that the page has a field for it.
     pub takes_password: bool,
 }
 

@@ -19,12 +19,12 @@ pub(crate) fn view() -> View {
     View::new(SessionId::new("s"), Bodies::Cut).with_raw(true)
 }
 
-/// Draws everything on a page that comes from the log.
+/// Draws everything on a page that comes from the log of a session.
 pub fn page(transcript: &Transcript) -> Node {
     window(transcript, 0..transcript.messages.len())
 }
 
-/// Draws a page that shows some of the messages.
+/// Draws a page that shows the messages of a session with these indexes.
 pub(crate) fn window(transcript: &Transcript, shown: Range<usize>) -> Node {
     let view = view();
     let reach = if shown.end == transcript.messages.len() { Reach::End } else { Reach::Part };
@@ -45,7 +45,8 @@ pub(crate) fn assert_same(shown: &Node, expected: &Node, when: &str) {
     }
 }
 
-/// Applies one record at a time and compares each page with a fresh one. Returns the number of comparisons.
+/// Applies one record at a time to a page and compares it with a newly drawn page each time.
+/// Returns the number of comparisons.
 pub fn check_every_prefix(records: &[Record]) -> usize {
     let mut live = Live::new(view(), Transcript::default());
     let mut shown = page(live.transcript());
@@ -67,7 +68,8 @@ pub fn check_every_prefix(records: &[Record]) -> usize {
     compared
 }
 
-/// Checks that one patch, or catching up, leads from the page at `m` to the page at `n`.
+/// Checks that one patch, or catching up, turns the page after `m` records into the page after `n`
+/// records.
 pub fn check_any_two(records: &[Record], m: usize, n: usize) {
     let (earlier, between) = (&records[..m], &records[m..n]);
     let expected = page(&Transcript::replay(&records[..n]));
@@ -87,7 +89,7 @@ pub fn check_any_two(records: &[Record], m: usize, n: usize) {
     }
 }
 
-/// Checks that no id occurs twice: a patch would reach only one of the elements.
+/// Checks that no element id occurs twice on a page: a patch would reach only one of the elements.
 pub fn check_ids(records: &[Record]) {
     let mut seen = HashSet::new();
     for id in

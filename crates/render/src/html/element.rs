@@ -14,7 +14,7 @@ mod tests;
 use crate::html::escape::push_escaped;
 use crate::html::op::Op;
 
-/// An element with an id, which patches can address.
+/// HTML element with an id, by which patches can address it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Element {
     tag: &'static str,
@@ -26,14 +26,14 @@ pub struct Element {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Node {
     Element(Element),
-    /// Growing text; the only child of its element.
+    /// Text to which patches can append. It is the only child of its element.
     Text(String),
-    /// An element that is replaced as a whole.
+    /// A rendered element with an id, which a patch replaces as a whole.
     Opaque {
         id: String,
         html: String,
     },
-    /// Markup that is replaced together with its parent.
+    /// Rendered HTML without an id, which is replaced only together with its parent element.
     Html(String),
 }
 
@@ -83,7 +83,7 @@ impl Element {
         self
     }
 
-    /// Adds children to the descendant with the given id.
+    /// Adds child elements to the element with this id, which is this one or a descendant.
     pub(crate) fn fill(mut self, id: &str, children: impl IntoIterator<Item = Self>) -> Self {
         if let Some(place) = self.find(id) {
             place.children.extend(children.into_iter().map(Node::Element));
@@ -101,7 +101,7 @@ impl Element {
         })
     }
 
-    /// Adds elements that are already rendered, each with its id.
+    /// Adds child elements that are already rendered, as pairs of id and HTML.
     pub(crate) fn pieces(mut self, pieces: impl IntoIterator<Item = (String, String)>) -> Self {
         self.children.extend(pieces.into_iter().map(|(id, html)| Node::Opaque { id, html }));
         self
@@ -112,14 +112,14 @@ impl Element {
         self
     }
 
-    /// Sets growing text as the only child. The tag must not be `pre`, where a parser drops the first
-    /// newline.
+    /// Sets text to which patches can append as the only child. The tag must not be `pre`, where an
+    /// HTML parser drops the first newline.
     pub(crate) fn text(mut self, text: &str) -> Self {
         self.children.push(Node::Text(replace_nul(text)));
         self
     }
 
-    /// Returns the element as HTML.
+    /// Returns the element and its descendants as HTML.
     pub fn to_html(&self) -> String {
         let mut html = String::new();
         self.write(&mut html);
@@ -142,12 +142,12 @@ impl Element {
         let _ = write!(html, "</{}>", self.tag);
     }
 
-    /// Returns the operation that replaces the element with this id.
+    /// Returns the patch operation that replaces the element with the same id on a page.
     pub fn put(&self) -> Op {
         Op::Put { id: self.id.clone(), html: self.to_html() }
     }
 
-    /// Appends the operations that turn this element into `next`, which has the same id.
+    /// Appends the patch operations that turn this element into `next`, which has the same id.
     pub fn patch(&self, next: &Self, ops: &mut Vec<Op>) {
         if self == next {
             return;
@@ -159,7 +159,7 @@ impl Element {
         self.patch_attributes(next, ops);
     }
 
-    /// Appends the operations for changed attributes.
+    /// Appends the patch operations that change this element's attributes to those of `next`.
     pub(crate) fn patch_attributes(&self, next: &Self, ops: &mut Vec<Op>) {
         let mut set = |name: &str, value: Option<&String>| {
             let (id, name) = (self.id.clone(), name.to_owned());
@@ -177,7 +177,7 @@ impl Element {
         }
     }
 
-    /// Returns whether the ids of the children are equal.
+    /// Returns whether the children of two elements have the same ids in the same order.
     pub(crate) fn has_same_children(&self, other: &Self) -> bool {
         self.children.iter().map(Node::id).eq(other.children.iter().map(Node::id))
     }
@@ -186,7 +186,8 @@ impl Element {
         self.attributes.iter().find(|(it, _)| *it == name).map(|(_, value)| value)
     }
 
-    /// Returns false, without adding operations, if the element has to be replaced.
+    /// Appends the patch operations that turn the children into those of `next`. Returns false,
+    /// without adding operations, if the whole element has to be replaced.
     fn patch_children(&self, next: &Self, ops: &mut Vec<Op>) -> bool {
         if let ([Node::Text(old)], [Node::Text(new)]) = (&*self.children, &*next.children) {
             let Some(more) = new.strip_prefix(&**old) else { return false };
@@ -220,15 +221,17 @@ impl Element {
     }
 }
 
-/// How a child gets to its position: before the next child that is kept in place, or at the end.
+/// Step of a patch that puts one child at its new position. `before` is the id of the next child
+/// that stays in place, `None` for the end.
 enum Step<'a> {
     Keep(&'a Node),
     Move { old: &'a Node, before: Option<&'a str> },
     Insert { before: Option<&'a str> },
 }
 
-/// Plans how to turn `old` into `new` with the fewest moves, so that focus and input in a child survive a
-/// change of its neighbours. None if a node without an id would have to move, or to serve as an anchor.
+/// Plans how to turn the child nodes `old` into `new` with the fewest moves, so that focus and
+/// input in a child survive a change of its neighbours. `None` if a node without an id has changed,
+/// would have to move, or would have to serve as an anchor.
 fn plan_steps<'a>(old: &'a [Node], new: &'a [Node]) -> Option<Vec<Step<'a>>> {
     let was = old_positions(old, new)?;
     let stays = longest_increasing(&was);
@@ -258,7 +261,8 @@ fn plan_steps<'a>(old: &'a [Node], new: &'a [Node]) -> Option<Vec<Step<'a>>> {
     Some(steps)
 }
 
-/// Previous index of each node. Nodes without an id must be equal and in the same order.
+/// Returns the index in `old` of each node of `new`, `None` for an added node. Returns `None` as a
+/// whole unless the nodes without an id are equal and in the same order.
 fn old_positions(old: &[Node], new: &[Node]) -> Option<Vec<Option<usize>>> {
     let by_id: HashMap<&str, usize> =
         old.iter().enumerate().filter_map(|(at, it)| Some((it.id()?, at))).collect();
@@ -273,7 +277,7 @@ fn old_positions(old: &[Node], new: &[Node]) -> Option<Vec<Option<usize>>> {
     nameless.next().is_none().then_some(places)
 }
 
-/// Marks the members of the longest increasing subsequence.
+/// Marks the members of the longest increasing subsequence of `places`, ignoring `None` entries.
 fn longest_increasing(places: &[Option<usize>]) -> Vec<bool> {
     // The last index of the best sequence of each length, and the predecessor of each index.
     let mut ends: Vec<usize> = Vec::new();
@@ -297,7 +301,7 @@ fn longest_increasing(places: &[Option<usize>]) -> Vec<bool> {
 }
 
 impl Node {
-    /// Id of a node that patches can address.
+    /// Returns the id by which patches can address the node; `None` for text and plain HTML.
     fn id(&self) -> Option<&str> {
         match self {
             Self::Element(element) => Some(&element.id),
@@ -339,7 +343,7 @@ impl Node {
     }
 }
 
-/// Replaces NUL as an HTML parser does.
+/// Replaces NUL characters with U+FFFD, as an HTML parser does.
 pub(crate) fn replace_nul(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }

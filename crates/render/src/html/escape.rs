@@ -1,6 +1,6 @@
 //! HTML escaping and percent-encoding for code that builds strings.
 
-/// Appends `text`, safe as an element's content and inside a quoted attribute.
+/// Appends `text` with HTML escapes, safe as an element's content and in a quoted attribute.
 pub(crate) fn push_escaped(out: &mut String, text: &str) {
     let mut plain_from = 0;
     for (at, byte) in text.bytes().enumerate() {

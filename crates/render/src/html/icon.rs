@@ -48,7 +48,7 @@ const SHAPES: [(&str, &str); 25] = [
     ),
 ];
 
-/// All icons as symbols, once per page.
+/// Draws the definitions of all icons as SVG symbols, which every page contains once.
 pub(crate) fn symbols() -> Markup {
     html! {
         svg #icons hidden aria-hidden="true" {
@@ -59,7 +59,7 @@ pub(crate) fn symbols() -> Markup {
     }
 }
 
-/// Decorative icon; a label is next to it.
+/// Draws the icon with this name, hidden from screen readers, because a label is next to it.
 pub(crate) fn icon(name: &str) -> Markup {
     debug_assert!(SHAPES.iter().any(|(known, _)| *known == name), "no icon {name}");
     html! { svg.icon aria-hidden="true" { use href={ "#icon-" (name) } {} } }

@@ -2,62 +2,64 @@
 
 use serde::{Serialize, Serializer};
 
-/// A change of the page. An operation on an unknown id does nothing.
+/// Operation of a patch, which changes one element of an open page. An operation on an unknown id
+/// does nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Replaces the element.
+    /// Replaces an element.
     Put {
-        /// Id of the element.
+        /// Id of the element to replace.
         id: String,
-        /// The new element.
+        /// HTML of the new element.
         html: String,
     },
-    /// Appends an element as the last child.
+    /// Appends a new element as the last child of another.
     Add {
-        /// Id of the parent.
+        /// Id of the parent of the new element.
         parent: String,
-        /// The element.
+        /// HTML of the new element.
         html: String,
     },
-    /// Inserts an element before another one.
+    /// Inserts a new element before another.
     Before {
-        /// Id of the other element.
+        /// Id of the element before which the new one is inserted.
         next: String,
-        /// The element.
+        /// HTML of the new element.
         html: String,
     },
-    /// Moves the element within its parent.
+    /// Moves an element within its parent.
     Move {
-        /// Id of the element.
+        /// Id of the element to move.
         id: String,
-        /// Id of the sibling to move it before; `None` for the end.
+        /// Id of the sibling before which the element is moved; `None` for the end of the parent.
         before: Option<String>,
     },
-    /// Appends text to the element's content.
+    /// Appends text to the content of an element.
     Text {
-        /// Id of the element.
+        /// Id of the element whose content grows.
         id: String,
-        /// The text.
+        /// Text to append, not escaped.
         text: String,
     },
-    /// Sets an attribute.
+    /// Sets or removes an attribute of an element.
     Attr {
-        /// Id of the element.
+        /// Id of the element whose attribute changes.
         id: String,
         /// Name of the attribute.
         name: String,
-        /// The value; `None` removes the attribute.
+        /// New value of the attribute; `None` removes the attribute.
         value: Option<String>,
     },
-    /// Removes the element.
+    /// Removes an element.
     Drop {
-        /// Id of the element.
+        /// Id of the element to remove.
         id: String,
     },
 }
 
-/// Serialises as `["put", id, html]`, `["add", parent, html]`, `["before", next, html]`, `["move", id,
-/// next]`, `["text", id, text]`, `["attr", id, name, value]` or `["drop", id]`.
+/// Serialises a patch operation as `["put", id, html]`, `["add", parent, html]`, `["before", next,
+/// html]`, `["move", id, next]`, `["text", id, text]`, `["attr", id, name, value]` or `["drop",
+/// id]`.
 impl Serialize for Op {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -17,7 +17,8 @@ use crate::text::invisible::{is_invisible, marked};
 use crate::text::json;
 use crate::view::{View, inline};
 
-/// The cards of a session, and placeholders for the cards of agents that it has messaged.
+/// Draws the approval cards of a session, and placeholders for the cards of agents that it has
+/// messaged.
 pub(crate) fn dock(view: &View, transcript: &Transcript) -> Element {
     let id = view.id("dock");
     let open = || {
@@ -44,7 +45,8 @@ pub(crate) fn dock(view: &View, transcript: &Transcript) -> Element {
     Element::div(&*id).class("dock").children(cards).children(peers)
 }
 
-/// URL of the cards of a messaged agent that waits for a person itself.
+/// Returns the URL of the approval cards of a messaged agent; `None` unless it waits for a decision
+/// itself.
 fn questions_url(exchange: &Exchange) -> Option<String> {
     let (session, run) = place(exchange)?;
     let waits = exchange.state == Some(ExchangeState::AwaitingApproval);
@@ -59,7 +61,8 @@ struct ApprovalCard<'a> {
 }
 
 impl ApprovalCard<'_> {
-    /// `place` is the number of the card and the count of open cards.
+    /// Draws the approval card of a tool call. `place` is the number of the card and the count of
+    /// open cards.
     fn card(&self, id: &str, place: (usize, usize)) -> Element {
         let card = Element::div(id)
             .class("card")
@@ -104,7 +107,8 @@ impl ApprovalCard<'_> {
         tool::headline(self.call, self.workspace())
     }
 
-    /// The program's reason for asking, and the commentary before the call.
+    /// Draws the program's reason for asking and the commentary before the tool call; `None` if
+    /// there is neither.
     fn reasons(&self, id: &str) -> Option<Element> {
         let reason = self.options().and_then(|it| it.reason.as_deref());
         let commentary = self.answer.commentary(self.call);
@@ -121,8 +125,8 @@ impl ApprovalCard<'_> {
         self.options().is_some_and(|it| it.can_edit)
     }
 
-    /// The editor for the arguments; long ones are fetched when it is opened. A program that cannot run
-    /// edited arguments receives them as a correction.
+    /// Draws the editor for the arguments of the tool call; long arguments are fetched when it is
+    /// opened. A program that cannot run edited arguments receives them as a correction.
     fn edit(&self, id: &str) -> Markup {
         let (view, call, can_edit) = (self.view, self.call, self.can_edit());
         let is_there = view.is_standalone() || inline(&call.arguments).is_some();
@@ -187,7 +191,8 @@ fn head(id: &str, (place, n_cards): (usize, usize), icon_name: &str, words: &Mar
     })
 }
 
-/// Buttons and input errors. They stay visible while the rest of the card scrolls.
+/// Draws the foot of an approval card: buttons and input errors. It stays visible while the rest of
+/// the card scrolls.
 fn foot(id: &str, buttons: &Markup) -> Element {
     Element::div(format!("{id}-f")).class("decide").html(html! {
         p.fault role="alert" {}
@@ -206,7 +211,8 @@ fn reason(id: &str) -> Markup {
     }
 }
 
-/// Text area with the arguments. Invisible characters are written as JSON escapes.
+/// Draws a text area with the proposed arguments of a tool call. Invisible characters are written
+/// as JSON escapes.
 pub(crate) fn edited(call: &Call) -> Markup {
     let arguments = json::indented(&call.arguments.whole().unwrap_or_default());
     let mut text = String::with_capacity(arguments.len());
@@ -220,7 +226,7 @@ pub(crate) fn edited(call: &Call) -> Markup {
     html! { textarea.edited aria-label="Arguments" rows="6" spellcheck="false" { (text) } }
 }
 
-/// Text with the parts between backticks as code.
+/// Draws a text, with the parts between backticks as code.
 pub(crate) fn with_code(text: &str) -> Markup {
     let pieces: Vec<&str> = text.split('`').collect();
     html! {

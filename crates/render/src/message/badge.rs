@@ -14,10 +14,11 @@ use crate::message::{badge_id, part_id};
 use crate::text::budget::INLINE_MAX;
 use crate::view::{View, inline, one_line};
 
-/// Bytes of long arguments that the tooltip shows; copying copies all.
+/// Maximum length of long arguments in the tooltip of a badge; the copy button copies all of them.
 const SHOWN: usize = 2000;
 
-/// The list without its badges; none if the answer has no calls.
+/// Draws the list of badges of an assistant message, without the badges; `None` if it has no tool
+/// calls.
 pub(crate) fn list(id: &str, answer: &RunMessage) -> Option<Element> {
     if answer.n_calls() == 0 {
         return None;
@@ -30,7 +31,8 @@ fn label() -> Markup {
     html! { (icon("wrench")) span { "Tool calls:" } }
 }
 
-/// The badge of a call: copies the call, shows its state, and links to its block.
+/// Draws the badge of a tool call: a button that copies the call, its state, and a link to its
+/// block.
 pub(crate) fn badge(
     view: &View,
     message: &str,
@@ -87,13 +89,13 @@ pub(crate) fn badge(
         .child_if(why)
 }
 
-/// Icon of a badge; a copy icon replaces it on hover.
+/// Draws the icon of a badge, which a copy icon replaces on hover.
 fn copied(sign: Markup) -> Markup {
     html! { span.sign { (sign) (icon("copy")) } }
 }
 
-/// Stored calls that cannot be parsed, as one badge with the raw text. A long text shows its first line in
-/// the badge and is cut below it; `first` is its first record.
+/// Draws imported tool calls that cannot be parsed, as one badge with the raw text. A long text
+/// shows its first line in the badge and is cut below it; `first` is the text's first record.
 pub(crate) fn malformed(view: &View, id: &str, first: Seq, raw: &str) -> Element {
     let is_long = long_text::is_long(raw);
     let label_text = if is_long { one_line(raw, SHOWN) } else { raw.into() };
@@ -111,7 +113,8 @@ pub(crate) fn malformed(view: &View, id: &str, first: Seq, raw: &str) -> Element
     })
 }
 
-/// Label: the name, numbered if it occurred before; the raw text of a call that cannot be parsed.
+/// Returns the label of a tool call's badge: the tool's name, numbered if it occurred before, or
+/// the raw text of a nameless call that cannot be parsed.
 fn label_of(answer: &RunMessage, call: &Call) -> String {
     if call.is_nameless() {
         let raw = inline(call.input())
@@ -130,7 +133,8 @@ fn parses(call: &Call) -> bool {
         || inline(call.input()).is_some_and(|it| serde_json::from_str::<Value>(&it).is_ok())
 }
 
-/// The call as the provider's API sends it, indented by two; the raw text if it cannot be parsed.
+/// Returns a tool call as indented JSON, in the form of the OpenAI API; the raw text of a nameless
+/// call that cannot be parsed.
 pub(crate) fn payload(call: &Call, arguments: Option<String>) -> String {
     let arguments = match arguments {
         _ if !call.arguments_done => json!({}),

@@ -21,14 +21,15 @@ use crate::text::json;
 use crate::text::quantity::{count, duration};
 use crate::view::{View, inline, one_line};
 
-/// Maximum length of the one-line summary of arguments or outcome; an imported file may contain any text
-/// there.
+/// Maximum number of characters of the one-line summary of a tool call's arguments or outcome; an
+/// imported file may contain any text there.
 pub(crate) const LINE_MAX: usize = 200;
 
-/// Lines that the stylesheet shows of an output box.
+/// Number of lines that the stylesheet shows of the box with a tool call's output.
 const BOX_LINES: u64 = 20;
 
-/// Draws the block without nested parts; see [`nested_id`]. `first` is the first record of the call.
+/// Draws the block of a tool call without nested parts; see [`nested_id`]. `first` is the first
+/// record of the call.
 pub(crate) fn block(view: &View, id: &str, call: &Call, first: Seq) -> Element {
     let summary = Element::new("summary", format!("{id}-s")).html(head(call));
     let details = Element::new("details", details_id(id)).child(summary).child(
@@ -46,17 +47,17 @@ pub(crate) fn block(view: &View, id: &str, call: &Call, first: Seq) -> Element {
         .child(Element::div(nested_id(id)).class("nested"))
 }
 
-/// Id of the element that opens and closes a block.
+/// Returns the id of the element that opens and closes the block of a tool call.
 pub(crate) fn details_id(block: &str) -> String {
     format!("{block}-d")
 }
 
-/// Id of the element for the parts of the sub-agent that a call started.
+/// Returns the id of the element for the parts of the sub-agent that a tool call started.
 pub(crate) fn nested_id(block: &str) -> String {
     format!("{block}-n")
 }
 
-/// Id of a body in a block that can be fetched alone.
+/// Returns the id of the element with one body of a tool call, which can be fetched alone.
 pub(crate) fn body_id(block: &str, kind: BodyKind) -> String {
     format!("{block}-{}", kind.as_str())
 }
@@ -81,7 +82,8 @@ fn state_class(state: CallState) -> &'static str {
     }
 }
 
-/// Reason of a failure, in one line.
+/// Returns the reason for the failure of a tool call, in one line; `None` if the call has not
+/// failed.
 pub(crate) fn failure_line(call: &Call) -> Option<Cow<'_, str>> {
     let outcome = call.outcome.as_ref().filter(|_| call.state == CallState::Failed)?;
     let error = outcome.error.as_ref().map(|it| one_line(&it.message, LINE_MAX));
@@ -94,7 +96,7 @@ pub(crate) fn retrying(call: &Call) -> Option<String> {
     Some(format!("⟳ Retrying ({attempt}/{max_attempts})"))
 }
 
-/// State as an icon and a word.
+/// Returns the state of a tool call as an icon and a word.
 pub(crate) fn state(call: &Call) -> (Markup, &'static str) {
     let spinner = || html! { span.spinner aria-hidden="true" {} };
     match call.state {
@@ -138,7 +140,7 @@ fn head(call: &Call) -> Markup {
     }
 }
 
-/// The `Args:` and `Result:` lines of the display `panels`.
+/// Draws the `Args:` and `Result:` lines of a tool call, for the tool display `panels`.
 fn brief(id: &str, call: &Call) -> Element {
     let arguments = Some(summary(call)).filter(|it| !it.is_empty());
     let none = if call.arguments_done { "none" } else { "" };
@@ -149,7 +151,8 @@ fn brief(id: &str, call: &Call) -> Element {
     })
 }
 
-/// Returns whether the call was executed: false if it was denied, or interrupted before it started.
+/// Returns whether the tool call was executed: false if it was denied, or interrupted before it
+/// started.
 pub(crate) fn has_run(call: &Call) -> bool {
     let took = call.outcome.as_ref().and_then(|it| it.duration_ms);
     match call.state {
@@ -159,7 +162,8 @@ pub(crate) fn has_run(call: &Call) -> bool {
     }
 }
 
-/// One-line summary of the arguments that ran; the agent's own summary describes the proposed ones.
+/// Returns a one-line summary of the arguments with which the tool call ran. For edited arguments,
+/// it is their beginning, because the agent's own summary describes the proposed ones.
 fn summary(call: &Call) -> String {
     match &call.edited {
         Some(edited) => one_line(edited.head(), LINE_MAX).into_owned(),
@@ -167,7 +171,7 @@ fn summary(call: &Call) -> String {
     }
 }
 
-/// Beginning of a text as one line.
+/// Returns the beginning of a text as one line, with spaces for line breaks.
 fn joined_lines(text: &str) -> String {
     let end = text.char_indices().nth(LINE_MAX).map(|(at, _)| at);
     let shown = text[..end.unwrap_or(text.len())].replace('\n', " ");
@@ -216,7 +220,7 @@ fn inside(view: &View, id: &str, call: &Call) -> Vec<Element> {
     parts
 }
 
-/// Toggle for output with more lines than its box shows.
+/// Draws the toggle for tool output with more lines than its box shows; `None` if none is needed.
 fn all_lines(id: &str, body: &Body) -> Option<Element> {
     inline(body).filter(|_| body.lines() > BOX_LINES)?;
     let more = Element::new("span", format!("{id}m")).class("more");
@@ -230,7 +234,8 @@ fn section(id: &str, title: &str, body: Element) -> Element {
     Element::div(id).class("section").child(title_of(&format!("{id}t"), title)).child(body)
 }
 
-/// Title of a section, with a button that copies its content.
+/// Draws the title of a section in a tool call's block, with a button that copies the section's
+/// content.
 fn title_of(id: &str, title: &str) -> Element {
     Element::div(id).class("title").html(html! {
         span { (title) }
@@ -240,7 +245,8 @@ fn title_of(id: &str, title: &str) -> Element {
     })
 }
 
-/// Missing arguments are `{}`; arguments that cannot be parsed are shown as they are.
+/// Draws the arguments of a tool call as JSON. Missing arguments are `{}`; arguments that cannot be
+/// parsed are shown as they are.
 fn arguments(view: &View, id: &str, call: &Call) -> Element {
     if call.input().is_empty() && call.arguments_done {
         return Element::div(id).class("body").attr("tabindex", "0").text("{}");
@@ -263,7 +269,7 @@ fn result(view: &View, id: &str, call: &Call) -> Option<Element> {
     })
 }
 
-/// Errors before each retry.
+/// Draws the errors before each retry of a tool call; `None` if there were no retries.
 fn attempts(id: &str, call: &Call) -> Option<Element> {
     let list = html! {
         ol.attempts { @for Retry { attempt, max_attempts, error, .. } in &call.retries {
@@ -286,13 +292,14 @@ fn error(id: &str, call: &Call) -> Option<Element> {
     }))
 }
 
-/// Images and other files that the tool returned.
+/// Draws the images and other files that a tool returned; `None` if there are none.
 fn files(view: &View, id: &str, call: &Call) -> Option<Element> {
     let files = &call.outcome.as_ref()?.files;
     (!files.is_empty()).then(|| Element::div(id).class("section").html(attachments(view, files)))
 }
 
-/// State of the approval: pending, or who decided and how. Empty if none was requested.
+/// Draws the approval of a tool call: pending, the decision and who made it, or the grant that
+/// allowed the call. Empty if no approval was requested.
 fn approval(view: &View, id: &str, call: &Call) -> Element {
     let element = Element::div(id);
     // A new grant also decides pending approvals.
@@ -341,7 +348,8 @@ fn decided(resolution: &Resolution) -> String {
     }
 }
 
-/// Names who decided; `user` in the log is the person at the page.
+/// Names the person or rule that decided about a tool call: `yours` for the person at the page
+/// (`user` in the log), else `others` and the name.
 fn by(resolution: &Resolution, yours: &str, others: &str) -> String {
     match resolution.by.as_str() {
         "user" => yours.to_owned(),
@@ -349,7 +357,7 @@ fn by(resolution: &Resolution, yours: &str, others: &str) -> String {
     }
 }
 
-/// The arguments that the agent proposed, where edited ones ran.
+/// Draws the arguments that the agent proposed for a tool call; `None` unless a person edited them.
 fn proposed(view: &View, id: &str, call: &Call) -> Option<Element> {
     call.edited.as_ref()?;
     let summary = Element::new("summary", format!("{id}s"));

@@ -8,12 +8,13 @@ use transcript::{AppliedGrant, GrantScope, GrantedCalls, Scope};
 
 use crate::text::invisible::marked;
 
-/// Sentence for the approval card: the calls that "Session" and "Always" apply to.
+/// Returns the sentence of an approval card that names the tool calls to which "Session" and
+/// "Always" apply.
 pub fn sentence(covers: &str) -> String {
     format!("“Session” and “Always” apply to {}.", words(covers))
 }
 
-/// Sentence for a call that a grant allowed.
+/// Returns the sentence for a tool call that says which grant allowed it.
 pub fn rule(granted: &AppliedGrant) -> String {
     let scope = match granted.scope {
         Scope::Once => "once",
@@ -23,7 +24,7 @@ pub fn rule(granted: &AppliedGrant) -> String {
     format!("Allowed by your rule: {scope}, {}", words(&granted.covers))
 }
 
-/// Describes the covered calls, next to one of them.
+/// Describes the tool calls that a grant covers, for display next to one of them.
 pub fn words(covers: &str) -> String {
     let Some(GrantScope { tool, calls, .. }) = GrantScope::parse(covers) else {
         return "nothing: this rule is from an earlier version".to_owned();
@@ -43,7 +44,8 @@ pub fn words(covers: &str) -> String {
     }
 }
 
-/// Describes the covered calls in a list, with the command, the agent and the workspace.
+/// Describes the tool calls that a grant covers for the list of grants, with the command, the agent
+/// and the workspace.
 pub fn listed(covers: &str) -> Markup {
     let Some(GrantScope { agent, workspace, calls, .. }) = GrantScope::parse(covers) else {
         return html! {
@@ -63,7 +65,8 @@ pub fn listed(covers: &str) -> Markup {
     }
 }
 
-/// Returns the tool of a grant. Earlier versions wrote `tool` or `tool: what it may do`.
+/// Returns the name of the tool that a grant covers. Earlier versions wrote `tool` or `tool: what
+/// it may do`.
 pub fn tool(covers: &str) -> String {
     let earlier = || covers.split(':').next().unwrap_or_default().to_owned();
     GrantScope::parse(covers).map_or_else(earlier, |it| it.tool)
@@ -76,7 +79,7 @@ fn folder_name(folder: &str) -> String {
     }
 }
 
-/// The other arguments of a command, as conditions.
+/// Describes the other arguments of a granted command as conditions, such as "in the background".
 fn conditions(options: &BTreeMap<String, Value>) -> Vec<String> {
     let condition = |(name, value): (&String, &Value)| match (name.as_str(), value) {
         ("cwd" | "workdir", Value::String(folder)) => format!("in {folder}"),

@@ -22,7 +22,7 @@ use crate::message::message;
 use crate::text::json;
 use crate::view::{View, one_line};
 
-/// Messages of other sessions in a standalone file, by exchange.
+/// Messages of other sessions that a standalone file embeds, by the id of their exchange.
 pub type Peers = HashMap<ExchangeId, (SessionId, Message)>;
 
 pub(crate) fn block(view: &View, id: &str, first: Seq, exchange: &Exchange) -> Element {
@@ -78,26 +78,28 @@ fn status(exchange: &Exchange) -> (&'static str, Markup, &'static str) {
     }
 }
 
-/// Reason of a failed exchange, in one line.
+/// Returns the reason for the failure of an exchange, in one line; `None` if it has not failed.
 fn failure_line(exchange: &Exchange) -> Option<Cow<'_, str>> {
     let outcome = exchange.outcome.as_ref().filter(|it| !it.ok && !is_stopped(it))?;
     Some(one_line(&outcome.error.as_ref()?.message, LINE_MAX))
 }
 
-/// Returns whether one of the two agents was stopped before it replied.
+/// Returns whether an exchange ended because one of the two agents was stopped before the reply.
 pub(crate) fn is_stopped(outcome: &ExchangeOutcome) -> bool {
     let code = outcome.error.as_ref().map(|it| &it.code);
     !outcome.ok && code == Some(&ErrorCode::AgentCancelled)
 }
 
-/// Returns the other session and run, if both are valid ids for a URL: a log may come from anywhere.
+/// Returns the ids of an exchange's other session and run, if both are valid for a URL: a log may
+/// come from anywhere.
 pub(crate) fn place(exchange: &Exchange) -> Option<(&str, &str)> {
     let session = exchange.peer_session_id.as_ref()?.as_str();
     let run = exchange.peer_response_id.as_ref()?.as_str();
     [session, run].iter().all(|it| SessionId::parse(it).is_some()).then_some((session, run))
 }
 
-/// Placeholder or content for the other session's message.
+/// Draws the other session's message of an exchange, or a placeholder that fetches it; `None` if
+/// neither is available.
 fn other_side(view: &View, id: &str, exchange: &Exchange) -> Option<Element> {
     let (session, run) = place(exchange)?;
     let element = Element::div(id).class("peer");
@@ -108,13 +110,13 @@ fn other_side(view: &View, id: &str, exchange: &Exchange) -> Option<Element> {
     }
 }
 
-/// Returns whether the other agent has started to work on the message.
+/// Returns whether the other agent of an exchange has started to work on the message.
 fn has_begun(exchange: &Exchange) -> bool {
     use ExchangeState::{AwaitingApproval, Running};
     matches!(exchange.state, Some(Running | AwaitingApproval))
 }
 
-/// The reply, or why there is none.
+/// Draws the reply of an exchange, or the reason why there is none.
 fn end(id: &str, exchange: &Exchange) -> Element {
     let element = Element::div(id).class("end");
     let Some(outcome) = &exchange.outcome else { return element };
@@ -132,7 +134,7 @@ fn end(id: &str, exchange: &Exchange) -> Element {
     })
 }
 
-/// Link to the other session; a standalone file has no target for it.
+/// Draws the link of an exchange to the other session; in a standalone file it has no target.
 fn link(view: &View, id: &str, exchange: &Exchange) -> Option<Element> {
     let (session, run) = place(exchange)?;
     let link = Element::new("a", id).class("meta there");
@@ -142,7 +144,7 @@ fn link(view: &View, id: &str, exchange: &Exchange) -> Option<Element> {
     })
 }
 
-/// Line above a message that names the agent that sent it.
+/// Draws the line above a message that names the agent that sent it.
 pub(crate) fn from(view: &View, from: &Sender) -> Markup {
     let Sender { session_id, agent, is_answer, .. } = from;
     let words = if *is_answer { "Answer from " } else { "From " };
@@ -156,13 +158,15 @@ pub(crate) fn from(view: &View, from: &Sender) -> Markup {
     }
 }
 
-/// Draws an answer of another session for embedding in a page; `head` is the record at which it is drawn.
+/// Draws an assistant message of another session for embedding in a page; `head` is the last record
+/// that it includes.
 pub fn embedded(view: &View, head: Seq, answer: &Message) -> String {
     let drawn = PreEscaped(message(view, answer).to_html());
     html! { div.embedded data-session-id=(view.session) data-head=(head) { (drawn) } }.into_string()
 }
 
-/// Draws the approval cards of another session for embedding in a page.
+/// Draws the approval cards of another session for embedding in a page; `head` is the last record
+/// that they include.
 pub fn embedded_approvals(view: &View, head: Seq, transcript: &Transcript) -> String {
     let drawn = PreEscaped(dock(view, transcript).to_html());
     html! { div.embedded data-session-id=(view.session) data-head=(head) { (drawn) } }.into_string()

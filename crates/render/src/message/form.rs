@@ -12,12 +12,12 @@ struct Question<'a> {
     words: &'a str,
     header: Option<&'a str>,
     options: &'a [Value],
-    /// Whether several choices can be selected.
+    /// Whether several choices of the question can be selected.
     takes_many: bool,
 }
 
-/// Draws a form; none if the questions have no known shape. Claude Code sends a list, Codex a field, and an
-/// MCP server a schema.
+/// Draws an agent's questions as a form; `None` if they have no known shape. Claude Code sends a
+/// list, Codex a field `questions`, and an MCP server a schema.
 pub(crate) fn form(asked: &Value) -> Option<Markup> {
     if asked.get("requestedSchema").or_else(|| asked.get("url")).is_some() {
         return Some(draw(&message(asked), &schema::fields(&asked["requestedSchema"])));
@@ -34,7 +34,8 @@ fn draw(message: &Markup, questions: &[Markup]) -> Markup {
     html! { (message) @for question in questions { (question) } }
 }
 
-/// Buttons of a form. They are outside the form element; Enter in a field triggers the first.
+/// Draws the buttons of a form. They are outside the form element; Enter in a field triggers the
+/// first button.
 pub(crate) fn buttons(form: &str) -> Markup {
     html! {
         div.buttons {
@@ -44,7 +45,7 @@ pub(crate) fn buttons(form: &str) -> Markup {
     }
 }
 
-/// Message of an MCP server, and the URL that it refers to.
+/// Draws the message with which an MCP server asks for input, and the URL that it refers to.
 fn message(asked: &Value) -> Markup {
     let text = |name: &str| asked.get(name).and_then(Value::as_str).filter(|it| !it.is_empty());
     let is_web = |it: &&str| it.starts_with("https://") || it.starts_with("http://");
@@ -92,7 +93,7 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Draws the answers, if the arguments contain any.
+/// Draws a person's answers to a form; `None` if the arguments contain none.
 pub(crate) fn answers(arguments: &str) -> Option<Markup> {
     let arguments: Value = serde_json::from_str(arguments).ok()?;
     let answers = arguments.get("answers")?.as_object()?;
@@ -101,7 +102,7 @@ pub(crate) fn answers(arguments: &str) -> Option<Markup> {
     })
 }
 
-/// Writes the answers as Markdown.
+/// Writes a person's answers to a form as Markdown; `None` if the arguments contain none.
 pub(crate) fn answers_text(arguments: &str) -> Option<String> {
     let arguments: Value = serde_json::from_str(arguments).ok()?;
     let answers = arguments.get("answers")?.as_object()?;

@@ -14,22 +14,24 @@ use crate::text::markdown;
 use crate::text::quantity::{count, size};
 use crate::view::{Bodies, View};
 
-/// Bytes up to which a page shows a text completely.
+/// Maximum number of bytes of a text that a page shows without cutting it.
 pub(crate) const LONG_TEXT: usize = 64 * 1024;
-/// Bytes up to which a page draws a complete text on request. A longer one opens as plain text.
+/// Maximum number of bytes of a text that a page draws completely on request. A longer text opens
+/// as plain text.
 const SHOW_ALL_MAX: u64 = 512 * 1024;
-/// The same limit in lines, because each may be an element.
+/// Maximum number of lines of a text that a page draws completely on request, because each line may
+/// be an element.
 const SHOW_ALL_LINES: u64 = 20_000;
-/// Bytes shown of the beginning.
+/// Number of bytes shown of the beginning of a long text.
 const HEAD: usize = 8 * 1024;
-/// Minimum bytes shown of the end.
+/// Minimum number of bytes shown of the end of a long text.
 const TAIL: usize = 4 * 1024;
-/// The shown end starts at a multiple of this.
+/// Number of bytes of which the start of a long text's shown end is a multiple.
 const TAIL_STEP: usize = 16 * 1024;
-/// Maximum bytes by which the shown end is moved to the start of a line.
+/// Maximum number of bytes by which the shown end of a long text is moved to the start of a line.
 const LINE: usize = 512;
 
-/// How a text is drawn.
+/// Style in which a text is drawn: plain, or as Markdown that may be open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextStyle {
     Plain,
@@ -39,7 +41,7 @@ pub(crate) enum TextStyle {
 impl TextStyle {
     pub(crate) const CLOSED: Self = Self::Markdown { open: false };
 
-    /// Returns the same style for text that is complete.
+    /// Returns this style for a text that is complete.
     fn closed(self) -> Self {
         if self == Self::Plain { self } else { Self::CLOSED }
     }
@@ -59,12 +61,12 @@ pub(crate) fn is_long(text: &str) -> bool {
     text.len() > LONG_TEXT
 }
 
-/// Estimates how many bytes of a text are shown.
+/// Estimates how many bytes of a text a page shows.
 pub(crate) fn weight(text: &str) -> usize {
     if is_long(text) { HEAD + TAIL + TAIL_STEP } else { text.len() }
 }
 
-/// Returns both ends of a long text, if there is no URL to fetch it from.
+/// Returns both ends of a long text that has no URL to fetch it from; a shorter text unchanged.
 pub(crate) fn excerpt(text: &str) -> Cow<'_, str> {
     if !is_long(text) {
         return text.into();
@@ -74,17 +76,18 @@ pub(crate) fn excerpt(text: &str) -> Cow<'_, str> {
     format!("{head}\n… {left_out} left out …\n{tail}").into()
 }
 
-/// Returns the URL of a complete text.
+/// Returns the URL of the complete text that begins with record `first`.
 pub(crate) fn url(view: &View, first: Seq) -> String {
     format!("/api/sessions/{}/texts?first={first}", view.session)
 }
 
-/// Class of an element with a text, marked if the text is cut.
+/// Returns the classes of an element with a text, with `cut` added if the text is long.
 pub(crate) fn class(class: &str, text: &str) -> String {
     if is_long(text) { format!("{class} cut") } else { class.to_owned() }
 }
 
-/// Content of an element with a text; `first` is the first record of the text.
+/// Draws the content of an element with a text, which a page cuts if it is long. `first` is the
+/// text's first record.
 pub(crate) fn content(view: &View, id: &str, first: Seq, text: &str, style: TextStyle) -> Markup {
     match (is_long(text), view.bodies) {
         (false, _) => style.draw(id, text),
@@ -96,7 +99,8 @@ pub(crate) fn content(view: &View, id: &str, first: Seq, text: &str, style: Text
     }
 }
 
-/// Fills an element with a long text, so that patches can address its pieces.
+/// Fills an element with a long text. On a page, its excerpts are elements that patches can
+/// address.
 pub(crate) fn fill(
     element: Element,
     view: &View,
@@ -131,7 +135,8 @@ fn edge(style: TextStyle) -> &'static str {
     if style == TextStyle::Plain { "edge" } else { "edge drawn" }
 }
 
-/// Links to a complete text: drawn in place, or opened separately if it is too large for a page.
+/// Draws the link that shows a complete text in place, or links that open and download it if it is
+/// too large for a page.
 pub(crate) fn show_all(url: &str, words: &str, bytes: u64, lines: u64) -> Markup {
     if is_drawable(bytes, lines) {
         return html! {
@@ -151,18 +156,18 @@ pub(crate) fn show_all(url: &str, words: &str, bytes: u64, lines: u64) -> Markup
     }
 }
 
-/// Returns whether a page can show the complete text.
+/// Returns whether a page can draw a complete text of this size.
 pub(crate) fn is_drawable(bytes: u64, lines: u64) -> bool {
     bytes <= SHOW_ALL_MAX && lines <= SHOW_ALL_LINES
 }
 
-/// Beginning of a text, cut at the end of a line if there is one.
+/// Returns the beginning of a long text, cut at the end of a line if there is one.
 fn head(text: &str) -> &str {
     let cut = &text[..text.floor_char_boundary(HEAD)];
     cut.rfind('\n').map_or(cut, |at| &cut[..=at])
 }
 
-/// End of a text, from the start of a line if one is near.
+/// Returns the end of a long text, from the start of a line if one is near.
 fn tail(text: &str) -> &str {
     let start = text.len().saturating_sub(TAIL) / TAIL_STEP * TAIL_STEP;
     let start = text.ceil_char_boundary(start);
@@ -175,7 +180,8 @@ pub fn text_at(message: &Message, first: Seq) -> Option<&str> {
     found(message, first).map(|(_, text, _)| text)
 }
 
-/// Draws that text completely, to be shown in place of the excerpt.
+/// Draws the complete text of a message or part that begins with record `first`, to be shown in
+/// place of its excerpt. Draws only links if it is too large for a page.
 pub fn html_at(session: &SessionId, message: &Message, first: Seq) -> Option<String> {
     let (part, text, style) = found(message, first)?;
     let id = View::new(session.clone(), Bodies::Whole).message_id(message);
@@ -188,7 +194,8 @@ pub fn html_at(session: &SessionId, message: &Message, first: Seq) -> Option<Str
     Some(whole(&id, text, style).into_string())
 }
 
-/// Part index and id suffix of the text, the text, and its style.
+/// Text found by its first record: part index and id suffix (`None` for a person's message), text
+/// and style.
 type Found<'a> = (Option<(usize, &'static str)>, &'a str, TextStyle);
 
 fn found(message: &Message, first: Seq) -> Option<Found<'_>> {
@@ -211,7 +218,7 @@ fn found(message: &Message, first: Seq) -> Option<Found<'_>> {
     }
 }
 
-/// Id suffix, text and style of a part.
+/// Returns the id suffix, text and style of a part; `None` for a tool call.
 fn words_of(kind: &PartKind) -> Option<(&'static str, &str, TextStyle)> {
     match kind {
         PartKind::Text(it) => Some(("", &it.text, TextStyle::Markdown { open: it.open })),

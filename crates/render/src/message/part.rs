@@ -11,21 +11,21 @@ use crate::text::markdown;
 use crate::text::quantity::{between, count};
 use crate::view::View;
 
-/// The source of stored calls that cannot be read, as imports name it.
+/// Source that imports give to stored tool calls that cannot be read.
 const STORED_CALLS: &str = "toolCalls";
 
-/// Undecided text with more characters is shown immediately if reveal is `smart`.
+/// Number of characters above which undecided text is shown immediately if `reveal` is `smart`.
 const SHORT_CHARS: usize = 240;
-/// Milliseconds after which undecided text is shown.
+/// Milliseconds after which undecided text is shown if `reveal` is `smart`.
 const SHORT_MS: u64 = 1200;
-/// Characters of current thinking that its line shows.
+/// Maximum number of characters of current thinking that the summary of its block shows.
 const MAX_LAST_LINE: usize = 120;
 
-/// Characters and lines above which a message is folded.
+/// Number of characters above which a message is folded; `FOLDED_LINES` is the same limit in lines.
 const FOLDED_CHARS: usize = 1500;
 const FOLDED_LINES: usize = 20;
 
-/// Draws a part, without the nested parts of a call.
+/// Draws a part of an assistant message, without the nested parts of a tool call.
 pub(crate) fn part(view: &View, id: &str, part: &Part) -> Element {
     match &part.kind {
         PartKind::Text(text) if long_text::is_long(&text.text) => {
@@ -48,7 +48,8 @@ pub(crate) fn part(view: &View, id: &str, part: &Part) -> Element {
     }
 }
 
-/// A part that grows: its empty element and its content. A long text is cut, and is patched like other parts.
+/// A text or thinking part that can grow: its element without the content, and the content. A long
+/// text is cut, and is patched like other parts.
 pub(crate) struct Growing<'a> {
     pub(crate) shell: Element,
     pub(crate) text: &'a str,
@@ -75,7 +76,7 @@ pub(crate) fn growing<'a>(view: &View, id: &str, part: &'a Part) -> Option<Growi
     }
 }
 
-/// Id of the element with the text of a thinking part.
+/// Returns the id of the element with the text of a thinking part.
 pub(crate) fn thought_id(part: &str) -> String {
     format!("{part}-t")
 }
@@ -91,7 +92,8 @@ pub(crate) fn is_long(text: &Text) -> bool {
     text.text.chars().nth(SHORT_CHARS).is_some()
 }
 
-/// Element of a text. Undecided text carries its start time, so that a reload does not restart the wait.
+/// Creates the element of a text part, without the text. Undecided text carries its start time, so
+/// that a reload does not restart the delay.
 fn text_shell(view: &View, id: &str, part: &Part, text: &Text) -> Element {
     let begun = (text.role == TextRole::Undecided).then(|| part.started_at.0.to_string());
     let shell = Element::div(id).class(text_classes(part, text)).attr_if("data-begun", begun);
@@ -99,7 +101,7 @@ fn text_shell(view: &View, id: &str, part: &Part, text: &Text) -> Element {
     shell.child_if(view.raw_link(id, part.first)).child_if(is_long.then(|| show_all_toggle(id)))
 }
 
-/// Toggle for a text that the stylesheet cuts after two lines.
+/// Draws the toggle for commentary that the stylesheet cuts after two lines.
 fn show_all_toggle(id: &str) -> Element {
     let words = |name: &str, class: &str, words: &str| {
         Element::new("span", format!("{id}-{name}")).class(class).text(words)
@@ -172,7 +174,8 @@ fn last_line_excerpt(text: &str) -> &str {
     last.split_once(' ').filter(|_| start > 0).map_or(last, |(_, rest)| rest)
 }
 
-/// Parts other than text, thinking and calls; they also occur outside a run.
+/// Draws a part other than text, thinking and tool calls, such as a notice. Such parts also occur
+/// outside a run.
 pub(crate) fn aside(view: &View, id: &str, first: Seq, kind: &PartKind) -> Element {
     let words = |text: &str| long_text::content(view, id, first, text, TextStyle::Plain);
     match kind {
@@ -226,7 +229,8 @@ fn cut_if_long(text: &str) -> Option<&'static str> {
     long_text::is_long(text).then_some("cut")
 }
 
-/// Text of a message. A text that would fill the screen is folded; unfolding works without script.
+/// Draws the text of a message. A text that would fill the screen is folded; unfolding works
+/// without script.
 pub(crate) fn bubble(view: &View, id: &str, first: Seq, text: &str, style: TextStyle) -> Markup {
     let (class, dir) = match style {
         TextStyle::Plain => ("bubble", Some("auto")),

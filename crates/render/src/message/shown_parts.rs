@@ -15,14 +15,14 @@ use crate::message::part_id;
 use crate::text::quantity::count;
 use crate::view::{Bodies, View};
 
-/// Maximum number of shown parts of one answer, not counting the calls around them.
+/// Maximum number of shown parts of one assistant message, not counting the tool calls around them.
 pub(crate) const MAX_SHOWN: usize = 200;
-/// Number of parts that are hidden, and fetched, together.
+/// Number of parts of an assistant message that are hidden, or fetched, together.
 const STEP: usize = 100;
-/// Maximum number of otherwise hidden calls that are shown around a part.
+/// Maximum number of otherwise hidden tool calls that are shown around a nested part.
 const MAX_AROUND: usize = 8;
 
-/// The indices of the shown parts.
+/// Indexes of the parts of an assistant message that are shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShownParts {
     parts: BTreeSet<usize>,
@@ -52,12 +52,12 @@ impl ShownParts {
         self.parts.iter().copied()
     }
 
-    /// First shown part that is not nested.
+    /// Returns the index of the first shown part that is not nested in a tool call.
     pub(crate) fn first_at_top(&self, answer: &RunMessage) -> Option<usize> {
         self.iter().find(|&idx| answer.parent_of(idx).is_none())
     }
 
-    /// Link to the hidden parts.
+    /// Draws the link to the hidden parts of an assistant message; `None` if all parts are shown.
     pub(crate) fn earlier(
         &self,
         view: &View,
@@ -78,7 +78,8 @@ impl ShownParts {
     }
 }
 
-/// Index of the first shown part; depends only on the number of parts.
+/// Returns the index of the first shown part of an assistant message, which depends only on the
+/// number of its parts.
 pub(crate) fn first_shown(view: &View, n_parts: usize) -> usize {
     match view.bodies {
         Bodies::Whole => 0,
@@ -91,7 +92,8 @@ fn address(view: &View, answer: &RunMessage, before: usize) -> String {
     format!("/api/sessions/{}/answers/{run}?before={before}", view.session)
 }
 
-/// Draws parts with their nested parts; a part whose parent is not drawn stands alone.
+/// Draws parts of an assistant message with their nested parts. A part whose parent is not drawn is
+/// at the top level.
 pub(crate) fn trees(
     view: &View,
     message: &str,
@@ -121,7 +123,8 @@ fn tree(
     element.fill(&nested_id(&id), parts)
 }
 
-/// Draws hidden parts before an index, with a link to the ones before them.
+/// Draws the hidden parts of an assistant message that precede the index `before`, with a link to
+/// earlier ones.
 pub fn earlier_parts(view: &View, message: &Message, before: usize) -> String {
     let Some(answer) = message.run() else { return String::new() };
     let (id, shown) = (view.message_id(message), ShownParts::new(view, answer));

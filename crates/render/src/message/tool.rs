@@ -51,16 +51,17 @@ const NAMES: [(Kind, &[&str]); 10] = [
     (Kind::Agents, &["agents_list"]),
 ];
 
-/// Built-in tools that programs have in addition to their own.
+/// Names of the built-in tools that program agents have in addition to their own.
 const OURS: [&str; 3] = ["agents_list", "agents_message", "callboard_note"];
 
-/// Owner of a tool, if the agent does not make it obvious.
+/// Returns the owner of a tool, `Callboard`, if the agent does not make it obvious.
 pub(crate) fn origin(tool: &str) -> Option<&'static str> {
     OURS.contains(&tool).then_some("Callboard")
 }
 
 impl Kind {
-    /// Kind of a tool; for a tool of an MCP server, by the name without the server.
+    /// Returns the kind of a tool by its name; for a tool of an MCP server, by the name without the
+    /// server.
     pub(crate) fn of(tool: &str) -> Self {
         let name = tool.rsplit("__").next().unwrap_or(tool).to_ascii_lowercase();
         let found = NAMES.iter().find(|(_, names)| names.contains(&&*name));
@@ -81,7 +82,7 @@ impl Kind {
     }
 }
 
-/// Command, path, URL or pattern of a call, in one line.
+/// Returns the command, path, URL or pattern of a tool call, in one line; `None` if there is none.
 pub(crate) fn subject(call: &Call) -> Option<String> {
     let mut rest = RemainingArguments::of(arguments(call)?);
     let names: &[&str] = match Kind::of(&call.name) {
@@ -97,13 +98,13 @@ pub(crate) fn subject(call: &Call) -> Option<String> {
     rest.text(names).map(|it| one_line(it, 200).into_owned())
 }
 
-/// A file that a call has read or written.
+/// File that a tool call has read or written.
 pub(crate) struct File {
     pub(crate) path: String,
     pub(crate) content: String,
 }
 
-/// Returns the file of a call, as far as the page shows it.
+/// Returns the file that a tool call has read or written, as far as the page shows it.
 pub(crate) fn file(call: &Call) -> Option<File> {
     match Kind::of(&call.name) {
         Kind::Read => Some(File { path: subject(call)?, content: result_text(call)?.to_owned() }),
@@ -129,7 +130,8 @@ fn result(call: &Call) -> Option<&Value> {
     call.outcome.as_ref()?.result_value.as_ref()
 }
 
-/// Arguments as text: the command or the file content, else all arguments.
+/// Returns the arguments of a tool call as text: the command or the file content, else all
+/// arguments.
 pub(crate) fn text(call: &Call) -> String {
     let value = arguments(call);
     let shell = value.filter(|_| Kind::of(&call.name) == Kind::Shell);
@@ -139,7 +141,7 @@ pub(crate) fn text(call: &Call) -> String {
     text.unwrap_or_else(|| json::indented(&call.input().whole().unwrap_or_default()))
 }
 
-/// Text of a result.
+/// Returns the text in the result of a tool call; `None` if there is none.
 pub(crate) fn result_text(call: &Call) -> Option<&str> {
     result_text_of(result(call)?)
 }
@@ -151,7 +153,8 @@ fn result_text_of(result: &Value) -> Option<&str> {
 const PATTERNS: &[&str] = &["pattern", "query", "glob", "regex"];
 const ADDRESSES: &[&str] = &["url", "query"];
 
-/// Argument names of a path; the name that the tool itself reads comes first.
+/// Returns the argument names under which a tool may have a path; the name that the tool itself
+/// reads comes first.
 fn paths(tool: &str) -> &'static [&'static str] {
     match tool {
         "Read" | "Write" | "Edit" | "MultiEdit" => {
@@ -164,8 +167,8 @@ fn paths(tool: &str) -> &'static [&'static str] {
     }
 }
 
-/// Argument names of the folder in which a tool runs a command. Claude Code's and Pi's own shell have no such
-/// argument and ignore one of that name.
+/// Returns the argument names under which a tool may have the folder for its command. The shells of
+/// Claude Code and Pi have no such argument and ignore one of that name.
 fn folders(tool: &str) -> &'static [&'static str] {
     match tool.eq_ignore_ascii_case("bash") {
         true => &[],
@@ -182,7 +185,7 @@ fn first_text<'a>(arguments: &'a Value, names: &[&str]) -> Option<&'a str> {
     names.iter().find_map(|name| arguments.get(name)?.as_str())
 }
 
-/// Command as one line: a shell script, or words that are quoted where needed.
+/// Returns the command of a shell tool as text: a script, or words that are quoted where needed.
 fn command_text(tool: &str, rest: &mut RemainingArguments<'_>) -> Option<String> {
     let names = if tool == "exec_command" { ["cmd", "command"] } else { ["command", "cmd"] };
     let is_words = |it: &Value| it.as_array().is_some_and(|it| it.iter().all(Value::is_string));
@@ -197,11 +200,11 @@ fn command_text(tool: &str, rest: &mut RemainingArguments<'_>) -> Option<String>
     })
 }
 
-/// Shells that are omitted when they only run a script.
+/// Names of shells that are omitted from a shown command if they only run a script.
 const SHELLS: [&str; 7] =
     ["bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh", "/usr/bin/bash"];
 
-/// Quotes a word for a shell.
+/// Quotes a word for a shell, if needed.
 fn quoted(word: &str) -> Cow<'_, str> {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "/._-+=:,@%".contains(it);
     match !word.is_empty() && word.chars().all(is_plain) {

@@ -7,10 +7,10 @@ use crate::message::long_text;
 use crate::message::shown_parts::MAX_SHOWN;
 use crate::text::budget::{HEAD, INLINE_MAX};
 
-/// Bytes of markup around a part.
+/// Estimated number of bytes of HTML markup around a part.
 const AROUND: usize = 1000;
 
-/// Estimates the size of a drawn message in bytes.
+/// Estimates the size of a drawn message in bytes of HTML.
 pub fn weight(message: &Message) -> usize {
     match &message.content {
         Content::User(said) => AROUND + long_text::weight(&said.text),
@@ -53,7 +53,7 @@ fn of_part(kind: &PartKind) -> usize {
         }
 }
 
-/// Size of a one-line summary.
+/// Returns the size of a one-line summary in bytes, as drawn.
 fn line(text: &str) -> usize {
     text.len().min(LINE_MAX)
 }

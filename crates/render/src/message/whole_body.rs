@@ -13,41 +13,42 @@ use crate::text::budget::{Detail, SizeBudget};
 use crate::text::{ansi, code, json};
 use crate::view::{Bodies, View, call_of, unreadable};
 
-/// Text of a call that can be fetched alone. The serialised names are part of the HTTP API.
+/// Text of a tool call that can be fetched alone. The serialised names are part of the HTTP API.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Stream"))]
 #[serde(rename_all = "lowercase")]
 pub enum BodyKind {
-    /// The arguments that the tool received.
+    /// Arguments that the tool received.
     Arguments,
-    /// The arguments that the agent proposed, even if a person edited them.
+    /// Arguments that the agent proposed, even if a person edited them.
     Proposed,
     /// Standard output of the tool.
     #[default]
     Stdout,
     /// Standard error of the tool.
     Stderr,
-    /// The result of the call.
+    /// Result of the tool call.
     Result,
-    /// The file that the call read or wrote.
+    /// Content of the file that the tool call read or wrote.
     File,
-    /// The call with its arguments, as JSON.
+    /// The tool call with its arguments, as JSON.
     Call,
-    /// The proposed arguments, in an editor.
+    /// Proposed arguments of the tool call; as HTML, in an editor.
     Edit,
-    /// The arguments as the tool's view shows them.
+    /// Arguments of the tool call, as the tool's view shows them.
     #[serde(rename = "asked")]
     ArgumentsView,
-    /// The arguments as the approval card shows them, with the content that would be overwritten.
+    /// Arguments of the tool call, as the approval card shows them, with the content that would be
+    /// overwritten.
     #[serde(rename = "question")]
     Approval,
-    /// The result as the tool's view shows it.
+    /// Result of the tool call, as the tool's view shows it.
     #[serde(rename = "told")]
     ResultView,
 }
 
 impl BodyKind {
-    /// Returns the name in URLs and attributes.
+    /// Returns the name of the body kind in URLs and attributes.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Arguments => "arguments",
@@ -69,7 +70,7 @@ impl BodyKind {
     }
 }
 
-/// Returns a text of a call unchanged; empty if there is none.
+/// Returns a text of a tool call unchanged; empty if there is none.
 pub fn whole_text(call: &Call, kind: BodyKind) -> String {
     let result = call.outcome.as_ref().and_then(|it| it.result.as_ref());
     let body = match kind {
@@ -86,8 +87,8 @@ pub fn whole_text(call: &Call, kind: BodyKind) -> String {
     body.and_then(Body::whole).unwrap_or_default()
 }
 
-/// Draws a text of a call completely, to be shown in place of the excerpt; only links if it is too large for
-/// a page.
+/// Draws a text of a tool call completely, to be shown in place of the excerpt; only links if it is
+/// too large for a page.
 pub fn whole_body(session: &SessionId, message: &Message, call: &Call, kind: BodyKind) -> String {
     let id = View::new(session.clone(), Bodies::Whole).message_id(message);
     let answer = message.run();
@@ -120,7 +121,7 @@ pub(crate) fn file(file: &File) -> Markup {
     code::file(&file.path, &file.content)
 }
 
-/// Content of an element; ids inside begin with `id`.
+/// Draws the content of an element with a complete text of a tool call; ids inside begin with `id`.
 pub(crate) fn text(id: &str, kind: BodyKind, text: &str) -> Markup {
     html! {
         div.edge {

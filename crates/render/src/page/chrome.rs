@@ -19,7 +19,7 @@ use crate::text::invisible::marked;
 use crate::text::quantity::{dollars, grouped};
 use crate::view::View;
 
-/// Number of messages that a page shows at first.
+/// Number of messages of a session that a page shows at first.
 pub const WINDOW: usize = 50;
 
 pub(crate) struct Chrome {
@@ -53,7 +53,7 @@ impl Chrome {
         }
     }
 
-    /// Returns whether an approval card is shown.
+    /// Returns whether an approval card, or a placeholder for one, is shown.
     pub(crate) fn has_approvals(&self) -> bool {
         !self.dock.is_empty()
     }
@@ -63,7 +63,8 @@ impl Chrome {
     }
 }
 
-/// Returns the messages that every page has loaded, however long it has been open.
+/// Returns the last messages of a session, which every page has loaded, however long it has been
+/// open.
 pub(crate) fn last_messages(transcript: &Transcript) -> &[Message] {
     let messages = &transcript.messages;
     &messages[messages.len().saturating_sub(WINDOW)..]
@@ -95,7 +96,8 @@ fn heading(view: &View, id: &str, transcript: &Transcript) -> Element {
         .child(about)
 }
 
-/// The folder that an imported log names, and the button that confirms it.
+/// Draws the folder that an imported log names, and the button that confirms it; empty if there is
+/// nothing to confirm.
 fn suggestion(view: &View, transcript: &Transcript) -> Element {
     let element = Element::div(view.id("suggestion")).class("suggestion");
     let suggested = transcript.summary.suggested_workspace();
@@ -112,7 +114,7 @@ fn suggestion(view: &View, transcript: &Transcript) -> Element {
     })
 }
 
-/// Status line: what the run is waiting for, and since when.
+/// Draws the status line of a session: the current activity of its run, and since when.
 fn now(id: &str, transcript: &Transcript) -> Element {
     let state = transcript.summary.state();
     let element = Element::div(id).class("now").attr("data-state", state_id(state));
@@ -189,7 +191,7 @@ pub(crate) fn state_word(state: SessionState) -> &'static str {
     }
 }
 
-/// State dot of a session, with its name for screen readers.
+/// Draws the dot that shows the state of a session, with the state's name for screen readers.
 pub(crate) fn state_dot(state: SessionState) -> Markup {
     html! {
         span.dot data-state=(state_id(state)) { span.sr { (state_word(state)) } }

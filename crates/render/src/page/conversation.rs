@@ -7,8 +7,8 @@ use crate::message::message;
 use crate::text::quantity::count;
 use crate::view::View;
 
-/// Draws the messages of a window. Patches append to the list `messages`, which only a window that reaches
-/// the end of the session has.
+/// Draws a window of a session's messages. Patches append to the element `messages`, which only a
+/// window that reaches the end of the session has.
 pub(crate) fn messages(view: &View, messages: &[Message], reach: Reach) -> Element {
     let (id, class) = match reach {
         Reach::End => ("messages", "messages"),
@@ -18,16 +18,17 @@ pub(crate) fn messages(view: &View, messages: &[Message], reach: Reach) -> Eleme
     Element::div(view.id(id)).class(class).children(groups.map(|it| group(view, it)))
 }
 
-/// End of a window.
+/// Position of the end of a window of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// At the end of the session.
+    /// The window ends at the end of the session.
     End,
-    /// Before the end: later messages exist.
+    /// The window ends before the end of the session: later messages exist.
     Part,
 }
 
-/// One child of the list: a message, or the messages that an edit or a retry replaced.
+/// Draws one child of the message list: a message, or the messages that an edit or a retry
+/// replaced.
 fn group(view: &View, messages: &[Message]) -> Element {
     let first = &messages[0];
     if !first.superseded {

@@ -7,32 +7,32 @@ use crate::message::covers;
 use crate::page::document;
 use crate::text::quantity::count;
 
-/// The grants to list, for the open session and for all sessions.
+/// Grants that the settings list, for the open session and for all sessions.
 #[derive(Debug, Default)]
 pub struct Grants {
     /// Grants for the open session.
     pub session: Vec<ListedGrant>,
-    /// The newest grants for all sessions.
+    /// Newest grants for all sessions.
     pub always: Vec<ListedGrant>,
-    /// Number of grants for all sessions, including those not listed.
+    /// Number of all grants for all sessions, including those not listed.
     pub n_always: u64,
 }
 
-/// A grant in the list.
+/// Grant in the list of the settings.
 #[derive(Debug)]
 pub struct ListedGrant {
-    /// URL that deletes the grant.
+    /// URL that revokes the grant, with the method DELETE.
     pub address: String,
-    /// The covered calls, in the form of [`transcript::GrantScope`].
+    /// Tool calls that the grant covers, in the form of [`transcript::GrantScope`].
     pub covers: String,
 }
 
-/// Draws only the list, for a page that already shows the rest.
+/// Draws only the list of grants, for a page that already shows the rest.
 pub fn grants_page(grants: &Grants) -> String {
     document("Permissions", None, &html! {}, &html! { body { (section(Some(grants))) } })
 }
 
-/// Draws the list; empty until the script has fetched it.
+/// Draws the list of grants; empty until the script has fetched it.
 pub(crate) fn section(grants: Option<&Grants>) -> Markup {
     html! {
         section #grants.servers aria-label="Always allowed" {

@@ -7,16 +7,16 @@ use transcript::Millis;
 use crate::html::element::Element;
 use crate::view::View;
 
-/// The process of an agent's program.
+/// Process of an agent's program, as the page shows it during a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pulse {
-    /// Process id.
+    /// Process id of the program.
     pub pid: u32,
-    /// Time at which it last wrote a line; `None` if it has written none.
+    /// Time at which the program last wrote a line; `None` if it has written none.
     pub last_line_at: Option<Millis>,
 }
 
-/// Draws the status line; empty if no program works.
+/// Draws the status line of an agent's program; empty if no program works.
 pub(crate) fn pulse(view: &View, pulse: Option<&Pulse>) -> Element {
     let element = Element::div(view.id("pulse")).class("pulse-line");
     let Some(Pulse { pid, last_line_at }) = pulse else { return element };

@@ -34,7 +34,8 @@ fn held(id: &str, transcript: &Transcript) -> Option<Element> {
     })
 }
 
-/// Each piece is patched alone, so that an edit in progress survives a change of position or state.
+/// Draws a message of the queue. Each of its elements is patched alone, so that an edit in progress
+/// survives a change of position or state.
 fn queued(
     view: &View,
     queue: &str,
@@ -60,7 +61,8 @@ fn queued(
         .child(editor(&id, message))
 }
 
-/// `place` is the position of the message and the last position.
+/// Draws the state and the buttons of a queued message. `place` is the index of the message and the
+/// last index.
 fn controls(
     id: &str,
     message: &QueuedMessage,

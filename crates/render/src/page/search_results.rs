@@ -7,36 +7,37 @@ use crate::html::escape::percent_encoded;
 use crate::page::document;
 use crate::page::sidebar::ago;
 
-/// A search and its results.
+/// A search in all sessions and its results.
 #[derive(Debug, Clone)]
 pub struct SearchResults {
-    /// The search query.
+    /// Text of the search query.
     pub words: String,
-    /// The matches, best first.
+    /// Matches of the search, best first.
     pub hits: Vec<SearchHit>,
 }
 
-/// A match of a search.
+/// Match of a search in all sessions.
 #[derive(Debug, Clone)]
 pub struct SearchHit {
-    /// The session that contains the match.
+    /// Id of the session that contains the match.
     pub session: SessionId,
-    /// Title of the session.
+    /// Title of the session that contains the match.
     pub title: String,
-    /// The message that contains the match; none if the title matches.
+    /// Id of the message that contains the match; `None` if the title of the session matches.
     pub message_id: Option<String>,
-    /// Time of the message.
+    /// Time of the record that contains the match.
     pub at: Millis,
-    /// Fragments of text, and whether each matches.
+    /// Fragments of the text around the match, each with whether it matches.
     pub snippet: Vec<(String, bool)>,
 }
 
-/// Draws only the results, for a page that already shows the rest.
+/// Draws only the search results, for a page that already shows the rest.
 pub fn search_results_page(search: &SearchResults) -> String {
     document("Search", None, &html! {}, &html! { body { (search_results(Some(search))) } })
 }
 
-/// Hidden if there is no search; the script fills it.
+/// Draws the search results in the sidebar. They are hidden without a search; the script fills
+/// them.
 pub(crate) fn search_results(search: Option<&SearchResults>) -> Markup {
     let hits = search.map_or(&[][..], |it| &it.hits);
     html! {
@@ -47,7 +48,7 @@ pub(crate) fn search_results(search: Option<&SearchResults>) -> Markup {
     }
 }
 
-/// One hit. The title appears above the first hit of a session.
+/// Draws one search result. The title appears above the first result of a session.
 fn line(hit: &SearchHit, before: &[SearchHit]) -> Markup {
     let SearchHit { session, title, message_id, at, snippet } = hit;
     let place =

@@ -22,11 +22,12 @@ const ROW: usize = 40;
 const TOP: usize = 40;
 const MARGIN: usize = 74;
 const LABEL_CHARS: usize = 22;
-/// Number of columns up to which the diagram is scaled to fit; more would be too small to read.
+/// Number of columns up to which the sequence diagram is scaled to fit; more would be too small to
+/// read.
 const FITTING: usize = 6;
 const PERSON: &str = "You";
 
-/// One message, from one column to another.
+/// One message in the sequence diagram, from the column of its sender to another.
 struct Arrow<'a> {
     at: Millis,
     from: &'a str,
@@ -120,7 +121,8 @@ fn end<'a>(me: &'a str, exchange: &'a Exchange) -> Option<Arrow<'a>> {
     Some(Arrow { at: outcome.at, from: &exchange.agent, to: me, text, class })
 }
 
-/// The arrow of a finished answer, to the agent or person that asked.
+/// Returns the arrow of a finished run's answer, to the agent or person that asked; `None` while
+/// the run is open.
 fn own_answer<'a>(me: &'a str, asker: &'a str, answer: &'a RunMessage) -> Option<Arrow<'a>> {
     let finish = answer.finish.as_ref()?;
     let to = if answer.trigger == Trigger::Agent { asker } else { PERSON };

@@ -6,26 +6,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::page::grants;
 
-/// Display settings.
+/// Display settings of the page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Settings {
-    /// Off hides calls and commentary; approvals and failed calls still show.
+    /// Whether tool calls and commentary are shown. Approvals and failed calls are always shown.
     pub show_tool_calls: bool,
     /// How tool calls are displayed.
     pub tool_display: ToolDisplay,
     /// When text that may precede a tool call is shown.
     pub reveal: Reveal,
-    /// Shows thinking blocks.
+    /// Whether thinking blocks are shown.
     pub show_thinking: bool,
-    /// Shows times and durations.
+    /// Whether the time, tokens and cost of answers are shown without hovering over them.
     pub show_timing: bool,
-    /// Hides tool calls in archived sessions.
+    /// Whether tool calls are hidden in archived sessions.
     pub hide_tool_calls_in_archived: bool,
-    /// Loads an image from another server on click; that server then learns who looks and when.
+    /// Whether a click loads an image from another server into the page; that server then learns
+    /// who looks and when.
     pub remote_images: bool,
-    /// Colour theme.
+    /// Colour theme of the page.
     pub theme: Theme,
 }
 
@@ -34,14 +35,14 @@ pub struct Settings {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ToolDisplay {
-    /// One line that opens in place.
+    /// The tool calls of an answer are collapsed into one line that opens in place.
     #[default]
     Widget,
-    /// Small buttons after the text.
+    /// Tool calls are small buttons after the text.
     Badges,
-    /// Call and result in one panel.
+    /// Each tool call is one panel with its arguments and result.
     Panels,
-    /// Everything in chronological order.
+    /// Texts and tool calls are shown in chronological order.
     Timeline,
 }
 
@@ -50,26 +51,26 @@ pub enum ToolDisplay {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Reveal {
-    /// Immediately.
+    /// The text is shown immediately.
     Live,
-    /// Once the step has ended.
+    /// The text is shown once the step has ended.
     Deferred,
-    /// Once it is long or has been shown for a second.
+    /// The text is shown once it is long, or about a second after it began.
     #[default]
     Smart,
 }
 
-/// The colour theme.
+/// Colour theme of the page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Theme {
-    /// The theme of the operating system.
+    /// The page uses the theme of the operating system.
     #[default]
     System,
-    /// Light.
+    /// The page uses light colours.
     Light,
-    /// Dark.
+    /// The page uses dark colours.
     Dark,
 }
 
@@ -119,17 +120,17 @@ impl Theme {
     }
 }
 
-/// State of an MCP server.
+/// MCP server in the list of the settings dialog.
 pub struct ListedServer {
-    /// Id of the server.
+    /// Id of the MCP server.
     pub id: String,
-    /// State in words.
+    /// State of the MCP server, in words.
     pub state: String,
-    /// The last error, if any.
+    /// Last error of the MCP server; `None` if there is none.
     pub problem: Option<String>,
 }
 
-/// The settings dialog; each control has the name of its setting.
+/// Draws the settings dialog; each control has the name of its setting.
 pub(crate) fn dialog(settings: &Settings, servers: &[ListedServer]) -> Markup {
     let displays = [
         ("widget", "Collapsed"),

@@ -9,37 +9,37 @@ use crate::page::chrome::{state_dot, state_id};
 use crate::page::search_results::{SearchResults, search_results};
 use crate::view::fnv1a;
 
-/// A session in the list.
+/// Session in the session list.
 #[derive(Debug, Clone)]
 pub struct ListedSession {
     /// Id of the session.
     pub id: SessionId,
-    /// Title.
+    /// Title of the session.
     pub title: String,
-    /// Id of the agent.
+    /// Id of the session's agent.
     pub agent: String,
     /// State of the session.
     pub state: SessionState,
     /// Whether the session is archived.
     pub archived: bool,
-    /// Whether it is deleted in a few seconds, unless the deletion is undone.
+    /// Whether the session is deleted in a few seconds, unless the deletion is undone.
     pub pending_deletion: bool,
-    /// Time of the last change.
+    /// Time of the last change of the session.
     pub updated_at: Millis,
 }
 
-/// One page of the session list, most recently changed first.
+/// Part of the session list that one page shows, most recently changed first.
 #[derive(Debug, Clone, Default)]
 pub struct SessionList {
-    /// All sessions that wait for a person, whichever page this is.
+    /// All sessions that wait for a person, on whichever page of the list they would be.
     pub waiting: Vec<ListedSession>,
-    /// The sessions of this page.
+    /// Sessions on this page of the list, without those that wait for a person.
     pub sessions: Vec<ListedSession>,
-    /// Whether these are the archived sessions.
+    /// Whether the list shows the archived sessions instead of the others.
     pub archived: bool,
-    /// URL of the next page, if there is one.
+    /// URL of the next page of the list; `None` on the last page.
     pub more: Option<String>,
-    /// Search results to show instead of the list.
+    /// Search results to show instead of the list; `None` without a search.
     pub search: Option<SearchResults>,
 }
 
@@ -142,7 +142,7 @@ fn line(session: &ListedSession, is_open: bool) -> Element {
     element.child(link).child(more.html(icon("dots")))
 }
 
-/// Time since a change. The script fills it in; without script the date is shown.
+/// Draws the time since a change. The script fills it in; without script the date is shown.
 pub(crate) fn ago(at: Millis) -> Markup {
     let day: String = at.to_string().chars().take(10).collect();
     html! { span.ago data-at=(at.0) { noscript { (day) } } }

@@ -7,23 +7,23 @@ use markup5ever_rcdom::{Handle, NodeData, RcDom};
 
 use crate::Op;
 
-/// A node of the parsed page.
+/// Node of a parsed HTML page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
-    /// A text.
+    /// A text node.
     Text(String),
-    /// An element.
+    /// An element node.
     Element {
-        /// Name of the tag.
+        /// Tag name of the element.
         name: String,
-        /// Names and values of the attributes.
+        /// Names and values of the element's attributes, sorted.
         attributes: Vec<(String, String)>,
-        /// The child nodes.
+        /// Child nodes of the element.
         children: Vec<Self>,
     },
 }
 
-/// Whether a change covered the inside of an element.
+/// Whether a change of an element also covered the inside of the element.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
@@ -31,7 +31,7 @@ pub(crate) enum Changed {
     NotInside,
 }
 
-/// Returns an element with the given id and content.
+/// Returns a `div` element with the given id and content.
 pub(crate) fn element(id: &str, html: &str) -> Node {
     let attributes = vec![("id".to_owned(), id.to_owned())];
     Node::Element { name: "div".to_owned(), attributes, children: parse(html) }
@@ -66,7 +66,7 @@ fn node(handle: &Handle) -> Option<Node> {
     }
 }
 
-/// Merges adjacent texts.
+/// Merges adjacent text nodes.
 fn merged(nodes: Vec<Node>) -> Vec<Node> {
     let mut merged: Vec<Node> = Vec::new();
     for node in nodes {
@@ -79,7 +79,7 @@ fn merged(nodes: Vec<Node>) -> Vec<Node> {
 }
 
 impl Node {
-    /// Returns the child nodes; none for a text.
+    /// Returns the child nodes of an element; none for a text.
     pub fn children(&self) -> &[Self] {
         match self {
             Self::Text(_) => &[],
@@ -87,7 +87,7 @@ impl Node {
         }
     }
 
-    /// Returns the name of an element; empty for a text.
+    /// Returns the tag name of an element; empty for a text.
     pub fn name(&self) -> &str {
         match self {
             Self::Text(_) => "",
@@ -95,7 +95,7 @@ impl Node {
         }
     }
 
-    /// Returns the value of an attribute.
+    /// Returns the value of an element's attribute; `None` if it is not set.
     pub fn attribute(&self, wanted: &str) -> Option<&str> {
         match self {
             Self::Text(_) => None,
@@ -105,7 +105,7 @@ impl Node {
         }
     }
 
-    /// Returns the text content, including that of descendants.
+    /// Returns the text content of a node, including that of its descendants.
     pub fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -203,7 +203,8 @@ impl Node {
 /// Helpers for the tests of this crate.
 #[cfg(test)]
 impl Node {
-    /// Calls `change` for every element, from the outside in, except inside what it replaced.
+    /// Calls `change` for every element, from the outside in, except inside elements that it
+    /// covered.
     pub(crate) fn change_each(&mut self, change: &dyn Fn(&mut Self) -> Changed) {
         if change(self) == Changed::Inside {
             return;
@@ -227,7 +228,7 @@ impl Node {
     }
 }
 
-/// Describes where two pages first differ.
+/// Describes where two parsed pages first differ; `None` if they are equal.
 pub(crate) fn difference(a: &Node, b: &Node) -> Option<String> {
     let short = |node: &Node| format!("{node:?}").chars().take(300).collect::<String>();
     let (

@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// One field for each property, in the given order.
+/// Draws one form field for each property of an MCP server's schema, in the given order.
 pub(super) fn fields(schema: &Value) -> Vec<Markup> {
     let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
     let required = schema.get("required").and_then(Value::as_array);
@@ -56,7 +56,8 @@ fn input_type(kind: &str, format: Option<&str>) -> &'static str {
     }
 }
 
-/// Values and labels of the choices.
+/// Returns the values and labels of the choices that a property's schema allows; empty for free
+/// input.
 fn choices(about: &Value) -> Vec<(&str, &str)> {
     let list =
         |name: &str| about.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);

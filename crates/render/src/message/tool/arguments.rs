@@ -18,8 +18,8 @@ use crate::text::diff::{self, Diff};
 use crate::text::invisible::{is_invisible, marked};
 use crate::text::quantity::{count, size};
 
-/// Draws the arguments, with `file` for the content of a written file; none for an unknown tool or incomplete
-/// arguments.
+/// Draws the arguments of a tool call in the view of its tool, with `file` for the content of a
+/// written file. `None` for an unknown tool or incomplete arguments.
 pub(crate) fn arguments_view(
     call: &Call,
     budget: &mut SizeBudget,
@@ -32,9 +32,9 @@ pub(crate) fn arguments_view(
     drawn(call, &mut RemainingArguments::of(arguments(call)?), budget, content)
 }
 
-/// Content of an approval card, with everything that the tool will receive: the tool's view, the content that
-/// it would overwrite if known, and the arguments that the view does not show. None if the arguments cannot
-/// be parsed.
+/// Draws the content of an approval card, with everything that the tool will receive: the tool's
+/// view, the content that it would overwrite if known, and the arguments that the view does not
+/// show. `None` if the arguments cannot be parsed.
 pub(crate) fn approval_view(call: &Call, budget: &mut SizeBudget) -> Option<Markup> {
     let arguments = arguments(call)?;
     let mut rest = RemainingArguments::of(arguments);
@@ -52,7 +52,8 @@ pub(crate) fn approval_view(call: &Call, budget: &mut SizeBudget) -> Option<Mark
     Some(html! { (link.unwrap_or_default()) @if let Some(view) = view { (view) } (others) })
 }
 
-/// Says that the path is a symbolic link to another file, which the headline names.
+/// Draws a note that the path of a tool call is a symbolic link to another file, which the headline
+/// names; `None` if it is not.
 fn link(call: &Call, arguments: &Value, target: &WriteTarget) -> Option<Markup> {
     let given = first_text(arguments, paths(&call.name))?;
     let plain: PathBuf =
@@ -62,7 +63,7 @@ fn link(call: &Call, arguments: &Value, target: &WriteTarget) -> Option<Markup> 
     })
 }
 
-/// The arguments that the view does not show, by name.
+/// Draws the arguments of a tool call that its view does not show, by name.
 fn others(fields: &[(String, &Value)], has_view: bool, budget: &mut SizeBudget) -> Markup {
     let draw = |budget: &mut SizeBudget, (name, value): &(String, &Value)| {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -117,7 +118,8 @@ fn drawn(
     })
 }
 
-/// A file's content. Highlighting costs more than the rest of a page, so a mere beginning is plain.
+/// Draws the content of a file. A mere beginning is not highlighted, because highlighting costs
+/// more than the rest of a page.
 pub(crate) fn in_body(file: &File, detail: Detail) -> Markup {
     html! {
         div.body.file tabindex="0" {
@@ -127,7 +129,8 @@ pub(crate) fn in_body(file: &File, detail: Detail) -> Markup {
     }
 }
 
-/// A file's content on an approval card; highlighted only if nothing is hidden or invisible.
+/// Draws the content of a file on an approval card, highlighted only if nothing is hidden or
+/// invisible.
 fn approval_content(path: &str, content: &str, budget: &mut SizeBudget) -> Markup {
     let is_plain = !content.contains(|it: char| is_invisible(it) && !matches!(it, '\n' | '\t'));
     let fits = budget.detail == Detail::Whole || budget.fits(content);
@@ -187,7 +190,8 @@ fn command(
     })
 }
 
-/// The path of a call, unless the headline names it, with details.
+/// Draws the path of a tool call with details. An approval card omits a path that its headline
+/// names.
 fn subject(call: &Call, path: Option<&str>, more: Option<Markup>, budget: &SizeBudget) -> Markup {
     let path = path.filter(|it| !(budget.is_for_approval() && headline_names(call, it)));
     html! {
@@ -228,7 +232,8 @@ fn address(call: &Call, text: &str, budget: &mut SizeBudget) -> Markup {
     }
 }
 
-/// The change as the result reports it, with context lines and line numbers, which the arguments lack.
+/// Draws the change that the result of an edit or write reports, with context lines and line
+/// numbers, which the arguments lack. `None` if the result reports none.
 fn changes(
     call: &Call,
     rest: &mut RemainingArguments<'_>,
@@ -242,7 +247,8 @@ fn changes(
     Some(html! { (subject(call, path, counts, budget)) (diff.html(budget)) })
 }
 
-/// Claude Code reports hunks, Pi numbered lines.
+/// Returns the change that the result of a tool call reports: Claude Code reports hunks, Pi
+/// numbered lines.
 pub(super) fn reported_changes(result: &Value) -> Option<&Value> {
     let lines = || result.get("details")?.get("diff").filter(|it| it.is_string());
     result.get("structuredPatch").or_else(lines)
@@ -266,7 +272,8 @@ fn patched(reported: &Value) -> Option<Diff> {
     diff::patch(&patch)
 }
 
-/// One edit, several, a patch, or a list of changed files.
+/// Draws the arguments of an edit tool: one replacement, several, or a patch. `None` if there are
+/// none.
 fn edit(call: &Call, rest: &mut RemainingArguments<'_>, budget: &mut SizeBudget) -> Option<Markup> {
     if let Some(patch) = rest.text(&["patch", "input", "diff", "unified_diff"]) {
         let is_all = budget.note_excerpt(patch.len());
@@ -329,7 +336,7 @@ fn replacement<'a>(rest: &mut RemainingArguments<'a>) -> Option<(&'a str, &'a st
     Some((old, rest.text(&["new_string", "newText", "new", "new_text"])?))
 }
 
-/// Added and removed lines of the whole change.
+/// Draws the numbers of added and removed lines of a complete diff.
 fn counts(diff: &Diff) -> Markup {
     added_and_removed(diff.added, diff.removed)
 }
@@ -338,7 +345,7 @@ fn added_and_removed(added: usize, removed: usize) -> Markup {
     html! { span.added { "+" (added) } " " span.removed { "−" (removed) } }
 }
 
-/// Empty until the result arrives.
+/// Draws the list of agents that a tool call returned; empty until the result arrives.
 fn agents(call: &Call, budget: &mut SizeBudget) -> Markup {
     let agents = result(call).and_then(|it| it.get("agents")?.as_array());
     let field = |agent, name| first_text(agent, &[name]).unwrap_or_default().to_owned();

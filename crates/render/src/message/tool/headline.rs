@@ -15,14 +15,14 @@ use super::{ADDRESSES, Kind, PATTERNS, arguments, first_text, folders, paths};
 use crate::text::invisible::marked;
 use crate::view::one_line;
 
-/// Maximum length of a file name, URL or pattern in a headline.
+/// Maximum number of characters of a file name, URL or pattern in the headline of an approval card.
 const MAX_SUBJECT: usize = 80;
 
 pub(crate) struct Headline {
     words: &'static str,
-    /// The subject, shown as code.
+    /// File name, URL, pattern or other subject of the tool call, shown as code.
     subject: Option<String>,
-    /// Text after the subject.
+    /// Text of the headline after the subject.
     then: Option<String>,
 }
 
@@ -36,7 +36,7 @@ impl Headline {
     }
 }
 
-/// Returns the headline of a call; `workspace` is the folder of the session.
+/// Returns the headline of a tool call's approval card; `workspace` is the folder of the session.
 pub(crate) fn headline(call: &Call, workspace: Option<&str>) -> Headline {
     if let Some((server, tool)) = foreign(&call.name) {
         let (subject, then) = (Some(tool.to_owned()), Some(format!("of {server}")));
@@ -108,7 +108,8 @@ impl Headline {
     }
 }
 
-/// Returns the file that a one-file patch deletes or moves, and its new path.
+/// Returns the file that a patch of one file deletes or moves, and its new path (`None` if
+/// deleted). `None` for any other patch.
 fn renamed(patch: &str) -> Option<(&str, Option<&str>)> {
     let all = |prefix: &'static str| patch.lines().filter_map(move |it| it.strip_prefix(prefix));
     let only = |prefix: &'static str| {
@@ -130,17 +131,18 @@ fn renamed(patch: &str) -> Option<(&str, Option<&str>)> {
     }
 }
 
-/// Returns whether the headline names `subject` completely, so that the view can omit it.
+/// Returns whether the headline of an approval card names `subject` completely, so that the view
+/// can omit it.
 pub(super) fn headline_names(call: &Call, subject: &str) -> bool {
     foreign(&call.name).is_none() && one_line(subject, MAX_SUBJECT) == subject
 }
 
-/// Server and name of an MCP tool.
+/// Splits the name of an MCP tool into server and tool; `None` for other tools.
 fn foreign(tool: &str) -> Option<(&str, &str)> {
     tool.strip_prefix("mcp__").unwrap_or(tool).rsplit_once("__")
 }
 
-/// Path relative to the workspace, if it is inside.
+/// Returns the path relative to the workspace if it is inside, else unchanged.
 fn within(path: &str, workspace: Option<&str>) -> String {
     let inside = workspace.and_then(|it| Path::new(path).strip_prefix(it).ok());
     let inside = inside.filter(|it| !it.as_os_str().is_empty());

@@ -8,13 +8,13 @@ use serde_json::Value;
 pub(crate) struct RemainingArguments<'a>(VecDeque<(String, &'a Value)>);
 
 impl<'a> RemainingArguments<'a> {
-    /// All fields of an object; none for other values.
+    /// Creates the list of all fields of a tool call's arguments; empty unless they are an object.
     pub(crate) fn of(value: &'a Value) -> Self {
         let fields = value.as_object().into_iter().flatten();
         Self(fields.map(|(name, it)| (name.clone(), it)).collect())
     }
 
-    /// Takes the first of these names whose value satisfies `is_fit`.
+    /// Takes the argument with the first of these names whose value satisfies `is_fit`.
     pub(crate) fn take(
         &mut self,
         names: &[&str],
@@ -37,7 +37,7 @@ impl<'a> RemainingArguments<'a> {
         self.take(names, Value::is_array)?.as_array().map(Vec::as_slice)
     }
 
-    /// Returns the unused fields of a nested value.
+    /// Adds the remaining fields of a nested value, with `place` as a prefix of their names.
     pub(crate) fn put_back(&mut self, place: &str, rest: Self) {
         self.0.extend(rest.0.into_iter().map(|(name, it)| (format!("{place}.{name}"), it)));
     }

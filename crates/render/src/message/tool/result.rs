@@ -11,7 +11,8 @@ use crate::text::ansi;
 use crate::text::budget::{Detail, SizeBudget};
 use crate::text::quantity::size;
 
-/// Draws the result, with `file` for a file that was read; ids inside begin with `id`.
+/// Draws the result of a tool call, with `file` for a file that was read; ids inside begin with
+/// `id`. `None` if there is nothing to show that the block does not already show.
 pub(crate) fn result_view(
     id: &str,
     call: &Call,
@@ -39,7 +40,7 @@ pub(crate) fn result_view(
     })
 }
 
-/// Output of a command that reports it only at the end.
+/// Draws the output of a command whose tool reports it only at the end.
 fn output(id: &str, value: &Value, budget: &mut SizeBudget) -> Option<Markup> {
     let stdout = result_text_of(value).filter(|it| !it.is_empty());
     let stderr = first_text(value, &["stderr"]).filter(|it| !it.is_empty());
@@ -58,7 +59,7 @@ fn word<'a>(value: &'a Value, name: &str) -> &'a str {
     first_text(value, &[name]).unwrap_or_default()
 }
 
-/// Entries of a folder.
+/// Draws the entries of a folder that a tool has listed.
 fn listed(entries: &[Value], budget: &mut SizeBudget) -> Markup {
     html! {
         div.body.listed tabindex="0" {

@@ -10,7 +10,8 @@ use super::{first_text, result_text_of};
 use crate::text::budget::SizeBudget;
 use crate::text::quantity::count;
 
-/// Draws a search result; none if it has no known shape.
+/// Draws the result of a search tool: matching lines by file, or file names. `None` if it has no
+/// known shape.
 pub(super) fn search_result(value: &Value, budget: &mut SizeBudget) -> Option<Markup> {
     let list = |name: &str| value.get(name)?.as_array();
     if let Some(matches) = list("matches") {
@@ -60,11 +61,11 @@ struct Line<'a> {
     number: u64,
     text: &'a str,
     is_match: bool,
-    /// Whether lines are omitted before it.
+    /// Whether lines of the file are omitted before this line.
     is_apart: bool,
 }
 
-/// A match with its context lines, if the tool returned them.
+/// Returns the line of one match, with its context lines if the search tool returned them.
 fn lines_of(hit: &Value) -> Vec<Line<'_>> {
     let (before, after) = (texts(hit, "before"), texts(hit, "after"));
     let path = first_text(hit, &["path"]).unwrap_or_default();
@@ -87,7 +88,7 @@ fn texts<'a>(value: &'a Value, name: &str) -> Vec<&'a str> {
     lines.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Parses lines that `grep` prints; none if any other line is among them.
+/// Parses the lines that `grep` prints; `None` if any other line is among them.
 fn printed(text: &str) -> Option<Vec<Line<'_>>> {
     let mut paths: Vec<&str> = text.lines().filter_map(|it| Some(split(it, ':')?.0)).collect();
     paths.dedup();
@@ -111,7 +112,8 @@ fn printed(text: &str) -> Option<Vec<Line<'_>>> {
     (!lines.is_empty()).then_some(lines)
 }
 
-/// Splits at the first number between two marks: path, number, text. With only one file there is no path.
+/// Splits a line of `grep` at the first number between two marks: path, number, text. If only one
+/// file was searched, the path is empty.
 fn split(line: &str, mark: char) -> Option<(&str, u64, &str)> {
     let numbered = |at: usize| {
         let (digits, text) = line[at..].split_once(mark)?;
