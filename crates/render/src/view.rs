@@ -17,56 +17,58 @@ use crate::text::budget::{Detail, FullText, HEAD, INLINE_MAX, SizeBudget};
 use crate::text::quantity::{count, size};
 use crate::text::{ansi, code};
 
-/// Bytes shown of the end of a text that is cut.
+/// Number of bytes shown of the end of a body that is cut.
 const TAIL: usize = 2_000;
 
-/// Settings with which one session is drawn: its ids, its links, and whether long bodies are cut.
+/// Settings with which one session is drawn: its element ids, its links, and whether long bodies
+/// are cut.
 #[derive(Debug, Clone)]
 pub struct View {
     pub(crate) session: SessionId,
     short: String,
     pub(crate) bodies: Bodies,
     files: Files,
-    /// The agent's default folder, for a session that names none.
+    /// Default folder of the agent, for a session that names none.
     pub(crate) folder: Option<String>,
-    /// Whether the raw output of the agent's program is stored.
+    /// Whether the raw output of the agent's program is stored, so that the page links to it.
     has_raw: bool,
     peers: Arc<Peers>,
 }
 
-/// Attachments of a standalone file: blob id to `data:` URL.
+/// Attachments that a standalone file embeds: blob id to `data:` URL.
 pub type Files = HashMap<String, String>;
 
-/// Whether long bodies are drawn completely.
+/// Whether long bodies of tool calls and long texts are drawn completely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bodies {
     /// Long bodies are cut; the page fetches the rest on request.
     Cut,
-    /// All bodies are complete, for a standalone file.
+    /// All bodies are drawn completely, for a standalone file.
     Whole,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RawOf<'a> {
-    /// The part that begins with this record.
+    /// Raw output for the part that begins with this record.
     Part(Seq),
     Run(&'a ResponseId),
 }
 
 impl View {
-    /// Returns a view without a folder, attachments or other sessions.
+    /// Returns a view of a session without a default folder, attachments or messages of other
+    /// sessions.
     pub fn new(session: SessionId, bodies: Bodies) -> Self {
         let short = short(session.as_str());
         let peers = Arc::default();
         Self { session, short, bodies, files: Files::new(), folder: None, has_raw: false, peers }
     }
 
-    /// Sets the agent's default folder, for a session that names none.
+    /// Sets the default folder of the agent, for a session that names none.
     pub fn with_folder(self, folder: Option<&str>) -> Self {
         Self { folder: folder.map(str::to_owned), ..self }
     }
 
-    /// Sets the attachments that a standalone file contains.
+    /// Sets the attachments that a standalone file embeds.
     pub(crate) fn with_files(self, files: Files) -> Self {
         Self { files, ..self }
     }
@@ -76,12 +78,12 @@ impl View {
         Self { has_raw, ..self }
     }
 
-    /// Sets the messages of other sessions that a standalone file contains.
+    /// Sets the messages of other sessions that a standalone file embeds.
     pub(crate) fn with_peers(self, peers: Peers) -> Self {
         Self { peers: Arc::new(peers), ..self }
     }
 
-    /// Returns the other session's message of an exchange, if the file contains it.
+    /// Returns the other session's message of an exchange; `None` if the file does not embed it.
     pub(crate) fn peer(&self, exchange: &ExchangeId) -> Option<&(SessionId, Message)> {
         self.peers.get(exchange)
     }
@@ -93,12 +95,13 @@ impl View {
         Self { peers: Arc::clone(peers), ..view }
     }
 
-    /// Returns whether this is a standalone file, which cannot fetch anything from the server.
+    /// Returns whether the view draws a standalone file, which cannot fetch anything from the
+    /// server.
     pub(crate) fn is_standalone(&self) -> bool {
         self.bodies == Bodies::Whole
     }
 
-    /// Returns the URL of an attachment; none if the file does not contain it.
+    /// Returns the URL of an attachment; `None` if the standalone file does not embed it.
     pub(crate) fn file_url(&self, blob: &str) -> Option<String> {
         match self.bodies {
             Bodies::Cut => Some(format!("/api/blobs/{}", percent_encoded(blob))),
@@ -106,7 +109,7 @@ impl View {
         }
     }
 
-    /// Returns the id of an element that exists once per session.
+    /// Returns the id of an HTML element that exists once per session.
     pub(crate) fn id(&self, name: &str) -> String {
         format!("{}-{name}", self.short)
     }
@@ -115,13 +118,14 @@ impl View {
         format!("{}-{}", self.short, message.first)
     }
 
-    /// Returns the URL of a call's complete text; with `format=html` it is drawn by [`crate::whole_body`].
+    /// Returns the URL of a tool call's complete text; with `format=html` it is drawn by
+    /// [`crate::whole_body`].
     pub(crate) fn body_url(&self, call: &Call, kind: BodyKind) -> String {
         let (call, stream) = (percent_encoded(call.id.as_str()), kind.as_str());
         format!("/api/sessions/{}/calls/{call}/output?stream={stream}", self.session)
     }
 
-    /// Returns the URL of an answer's Markdown source.
+    /// Returns the URL of the Markdown source of a run's answer.
     pub(crate) fn answer_url(&self, run: &ResponseId) -> String {
         format!(
             "/api/sessions/{}/answers/{}?format=text",
@@ -130,7 +134,8 @@ impl View {
         )
     }
 
-    /// Returns the URL of the program's raw output, if it is stored.
+    /// Returns the URL of the raw output of the agent's program for a part or run; `None` if it is
+    /// not stored.
     pub(crate) fn raw_url(&self, of: RawOf<'_>) -> Option<String> {
         let of = match of {
             RawOf::Part(first) => format!("part={first}"),
@@ -139,8 +144,8 @@ impl View {
         self.has_raw.then(|| format!("/api/sessions/{}/raw?{of}&format=text", self.session))
     }
 
-    /// Link to the raw output of a part. The stylesheet adds its label, so that the label is not part of the
-    /// text.
+    /// Draws the link to the raw output of a part; `None` if it is not stored. The stylesheet adds
+    /// the label, so that it is not part of the text.
     pub(crate) fn raw_link(&self, id: &str, first: Seq) -> Option<Element> {
         let link = Element::new("a", format!("{id}-lines")).class("raw-link");
         let link = link.attr("href", self.raw_url(RawOf::Part(first))?).attr("target", "_blank");
@@ -148,7 +153,7 @@ impl View {
         Some(link.attr("aria-label", "Raw output"))
     }
 
-    /// Draws a body as text that can grow, or its two ends with a link to the rest.
+    /// Draws a body of a tool call as text that can grow, or its two ends with a link to the rest.
     pub(crate) fn body(&self, id: &str, call: &Call, kind: BodyKind, body: &Body) -> Element {
         let element = Element::div(id).attr("data-stream", kind.as_str()).attr("tabindex", "0");
         if let Some(text) = inline(body) {
@@ -166,7 +171,8 @@ impl View {
         }
     }
 
-    /// Draws a tool's view, or its beginning with a link to the rest.
+    /// Draws the view of a tool call's arguments or result with `draw`: complete, or its beginning
+    /// with a link to the rest. `None` if `draw` returns `None`.
     pub(crate) fn drawing(
         &self,
         id: &str,
@@ -192,8 +198,8 @@ impl View {
         Some(Element::div(id).class(format!("{class} cut")).html(drawn))
     }
 
-    /// Draws the arguments on an approval card: complete, or both ends of each long text with a link to the
-    /// rest.
+    /// Draws the arguments of a tool call on an approval card: complete, or both ends of each long
+    /// text with a link to the rest.
     pub(crate) fn approval_arguments(&self, id: &str, call: &Call) -> Element {
         let (url, bytes) = (self.body_url(call, BodyKind::Approval), call.arguments.bytes());
         let mut budget = SizeBudget::for_approval(Some(FullText { url, bytes }));
@@ -211,8 +217,8 @@ impl View {
         })
     }
 
-    /// Draws a file's content. Highlighting costs more than the rest of a page and most blocks stay closed,
-    /// so the page fetches it when a block is opened.
+    /// Draws the content of a file that a tool call read or wrote. Highlighting costs more than the
+    /// rest of a page and most blocks stay closed, so the page fetches it when a block is opened.
     pub(crate) fn file(&self, call: &Call, file: &File, detail: Detail) -> Markup {
         let has_colours = code::language_of_file(&file.path).is_some();
         if detail != Detail::Fitting || !has_colours || self.bodies == Bodies::Whole {
@@ -241,7 +247,7 @@ impl View {
     }
 }
 
-/// Draws arguments that are not a JSON object, or are too long to be kept as one.
+/// Draws arguments of a tool call that are not a JSON object, or are too long to be kept as one.
 pub(crate) fn unreadable(call: &Call, budget: &mut SizeBudget) -> Markup {
     let body = &call.arguments;
     match (body.whole(), inline(body)) {
@@ -252,7 +258,8 @@ pub(crate) fn unreadable(call: &Call, budget: &mut SizeBudget) -> Markup {
     }
 }
 
-/// Short, stable prefix for the element ids of a session, because one page can show several sessions.
+/// Returns a short, stable prefix for the element ids of a session, because one page can show
+/// several sessions.
 fn short(id: &str) -> String {
     if id.len() <= 8 {
         return id.to_owned();
@@ -261,14 +268,14 @@ fn short(id: &str) -> String {
     format!("{:08x}", (hash >> 32) ^ (hash & 0xffff_ffff))
 }
 
-/// FNV-1a hash of a text: the same on every machine and in every version.
+/// Returns the FNV-1a hash of a text, which is the same on every machine and in every version.
 pub(crate) fn fnv1a(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// Returns the size of the text from which a tool's view is drawn.
+/// Returns the size in bytes of the arguments or result from which a tool's view is drawn.
 fn whole_size(call: &Call, kind: BodyKind) -> u64 {
     let result = call.outcome.as_ref().and_then(|it| it.result.as_ref());
     match kind {
@@ -277,7 +284,8 @@ fn whole_size(call: &Call, kind: BodyKind) -> u64 {
     }
 }
 
-/// Returns the text of a body that is short enough to be shown completely.
+/// Returns the text of a body that is short enough to be shown completely; `None` for a longer
+/// body.
 pub(crate) fn inline(body: &Body) -> Option<String> {
     (body.bytes() <= INLINE_MAX).then(|| body.whole()).flatten()
 }
@@ -289,7 +297,7 @@ pub(crate) fn call_of(answer: &RunMessage, idx: usize) -> Option<&Call> {
     }
 }
 
-/// Beginning of a text, cut at the end of a line if there is one.
+/// Returns the beginning of a long body, cut at the end of a line if there is one.
 fn head(text: &str) -> &str {
     let cut = &text[..text.floor_char_boundary(HEAD)];
     cut.rfind('\n').map_or(cut, |at| &cut[..=at])
@@ -300,7 +308,7 @@ fn tail(text: &str) -> &str {
     cut.find('\n').map_or(cut, |at| &cut[at + 1..])
 }
 
-/// Returns the first line that is not blank, cut after `max` characters.
+/// Returns the first line of a text that is not blank, cut after `max` characters.
 pub(crate) fn one_line(text: &str, max: usize) -> Cow<'_, str> {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
     match line.char_indices().nth(max) {

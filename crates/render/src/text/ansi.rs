@@ -16,22 +16,23 @@ use crate::html::escape::{push_escaped, unescaped};
 use style::Style;
 pub use style::stylesheet;
 
-/// Characters after which a line continues in a new element.
+/// Number of characters after which a line of terminal output continues in a new element.
 const MAX_CELLS: usize = 16 << 10;
-/// Maximum column beyond the end of a line.
+/// Maximum column to which an escape sequence moves the cursor, unless the line is longer.
 const MAX_COLUMN: usize = 512;
 
-/// Returns whether a terminal would interpret the text. Other text needs no element per line.
+/// Returns whether the text has control characters that a terminal interprets. Other text needs no
+/// element per line.
 pub(crate) fn has_controls(text: &str) -> bool {
     text.contains(['\x1b', '\r', '\x08'])
 }
 
-/// Draws complete output, as the content of the element with the id `prefix`.
+/// Draws complete terminal output, as the content of the element with the id `prefix`.
 pub fn html(text: &str, prefix: &str) -> Markup {
     PreEscaped(lines(text, prefix).into_iter().map(|(_, html)| html).collect())
 }
 
-/// Draws complete output line by line: id and HTML of each line.
+/// Draws complete terminal output line by line, as pairs of id and HTML.
 pub fn lines(text: &str, prefix: &str) -> Vec<(String, String)> {
     let mut output = Output::new(prefix);
     let mut lines = output.take(text);
@@ -44,12 +45,13 @@ pub struct Output {
     prefix: String,
     parser: Parser,
     screen: Screen,
-    /// The open line as the page shows it.
+    /// HTML of the open line as the page shows it; `None` if the line is empty.
     shown: Option<String>,
 }
 
 impl Output {
-    /// Creates an empty output whose lines are children of the element with the id `prefix`.
+    /// Creates an empty terminal output whose lines are children of the element with the id
+    /// `prefix`.
     pub fn new(prefix: &str) -> Self {
         Self {
             prefix: prefix.to_owned(),
@@ -59,7 +61,7 @@ impl Output {
         }
     }
 
-    /// Adds output and returns the operations that show it.
+    /// Adds terminal output and returns the operations that show it on the page.
     pub fn push(&mut self, delta: &str) -> Vec<Op> {
         let first = self.screen.n_lines;
         let shown = self.shown.take();
@@ -86,7 +88,7 @@ impl Output {
         Op::Add { parent: self.prefix.clone(), html: line.to_owned() }
     }
 
-    /// Returns the lines that `text` completes.
+    /// Returns the HTML of the lines that `text` completes.
     fn take(&mut self, text: &str) -> Vec<String> {
         let first = self.screen.n_lines;
         self.parser.advance(&mut self.screen, text.as_bytes());
@@ -124,7 +126,7 @@ fn line_html(prefix: &str, n: usize, cells: &[Cell]) -> String {
     html
 }
 
-/// Returns the text by which a plain line has grown, if nothing else has changed.
+/// Returns the text by which a plain line of output has grown; `None` if anything else has changed.
 fn grown(old: &str, new: &str) -> Option<String> {
     let more = new.strip_suffix("</span>")?.strip_prefix(old.strip_suffix("</span>")?)?;
     (!more.contains('<')).then(|| unescaped(more))
@@ -136,7 +138,8 @@ struct Cell {
     style: Style,
 }
 
-/// The open line with its cursor, and the lines completed since the last call of `take`.
+/// Open line of terminal output with its cursor, and the lines completed since the last call of
+/// `take`.
 #[derive(Default)]
 struct Screen {
     ended: Vec<Vec<Cell>>,
@@ -160,7 +163,7 @@ impl Screen {
         self.column += 1;
     }
 
-    /// Pads the line up to the cursor.
+    /// Pads the open line with blanks up to the cursor.
     fn pad(&mut self) {
         let blank = Cell { shown: ' ', style: Style::default() };
         self.line.resize(self.line.len().max(self.column), blank);

@@ -14,21 +14,21 @@ use transcript::{EXCERPT_PIECE, weight};
 use crate::text::invisible::marked;
 use crate::text::quantity::{count, size};
 
-/// Bytes above which a page cuts a text. Less than a transcript keeps of any text, so that the excerpt
-/// depends only on the size.
+/// Number of bytes above which a page cuts a body of a tool call. It is less than a transcript
+/// keeps of any text, so that the excerpt depends only on the size.
 pub(crate) const INLINE_MAX: u64 = 16_000;
-/// Bytes shown of a text that is cut.
+/// Number of bytes shown of the beginning of a body that is cut.
 pub(crate) const HEAD: usize = 4_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// Everything, if it fits a page.
+    /// Everything is drawn if it fits a page, else the beginning that fits.
     Fitting,
-    /// The beginning, if everything does not fit.
+    /// Only a beginning is drawn, because not everything fits a page.
     Beginning,
-    /// Both ends of each text, for an approval card.
+    /// Both ends of each text are drawn, for an approval card.
     Ends,
-    /// Everything, in a standalone file or on request.
+    /// Everything is drawn, in a standalone file or on request.
     Whole,
 }
 
@@ -37,24 +37,26 @@ pub(crate) struct SizeBudget {
     pub(crate) detail: Detail,
     left: usize,
     is_complete: bool,
-    /// Whether invisible characters are written out, for an approval card.
+    /// Whether invisible characters are written out, because an approval card shows the text.
     is_for_approval: bool,
     rest: Option<FullText>,
 }
 
-/// URL and size of a call's complete text.
+/// URL and size of a tool call's complete text, for a link next to an excerpt.
 #[derive(Debug)]
 pub(crate) struct FullText {
     pub(crate) url: String,
     pub(crate) bytes: u64,
 }
 
-/// Lines and bytes up to which a text is shown completely.
+/// Lines and bytes up to which an approval card shows a text completely.
 const WHOLE: (usize, usize) = (20, 2_000);
-/// Lines and bytes shown of the beginning and of the end of a longer text.
+/// Lines and bytes that an approval card shows of the beginning of a longer text; `LAST` is for its
+/// end.
 const FIRST: (usize, usize) = (12, 1_200);
 const LAST: (usize, usize) = (6, 600);
-/// The same limits for lists.
+/// Number of entries up to which an approval card shows a list completely; `FIRST_ITEMS` and
+/// `LAST_ITEMS` are shown of a longer one.
 const WHOLE_ITEMS: usize = 40;
 const FIRST_ITEMS: usize = 24;
 const LAST_ITEMS: usize = 12;
@@ -69,7 +71,8 @@ impl SizeBudget {
         Self { detail, left, is_complete: true, is_for_approval: false, rest: None }
     }
 
-    /// Budget of an approval card. `rest` is the URL of hidden text; without it everything is shown.
+    /// Creates the budget of an approval card. `rest` links to hidden text; without it everything
+    /// is shown.
     pub(crate) fn for_approval(rest: Option<FullText>) -> Self {
         let detail = if rest.is_some() { Detail::Ends } else { Detail::Whole };
         Self { rest, is_for_approval: true, ..Self::new(detail) }
@@ -83,7 +86,7 @@ impl SizeBudget {
         self.is_complete
     }
 
-    /// Returns the first lines of a text that fit.
+    /// Returns the first lines of a text that fit the budget, and uses up their bytes.
     pub(crate) fn text<'a>(&mut self, text: &'a str) -> &'a str {
         let left = self.left;
         if self.take(text.len()) {
@@ -93,12 +96,12 @@ impl SizeBudget {
         start.rfind('\n').map_or(start, |at| &start[..=at])
     }
 
-    /// Returns whether an approval card shows the text completely.
+    /// Returns whether an approval card shows a text completely.
     pub(crate) fn fits(&self, text: &str) -> bool {
         ends(text).is_none()
     }
 
-    /// Draws a text with invisible characters written out, as far as it fits.
+    /// Draws a text as far as it fits the budget, with invisible characters written out.
     pub(crate) fn shown(&mut self, text: &str) -> Markup {
         if self.detail != Detail::Ends {
             return marked(self.text(text));
@@ -115,14 +118,15 @@ impl SizeBudget {
         html! { (marked(head)) (self.hidden(&words)) (marked(tail)) }
     }
 
-    /// Draws both ends of a text that may be incomplete, with the complete size.
+    /// Draws both ends of a text that may be incomplete, with the complete size in between.
     pub(crate) fn most_of(&mut self, head: &str, tail: &str) -> Markup {
         let bytes = self.rest.as_ref().map_or(0, |it| it.bytes);
         let words = format!("most of {}", size(bytes));
         html! { (marked(first(head))) (self.hidden(&words)) (marked(last(tail))) }
     }
 
-    /// Draws the first and last items, with the number of hidden ones.
+    /// Draws the items of a list; for an approval card only the first and last ones, with the
+    /// number of hidden items.
     pub(crate) fn ends_of<T>(
         &mut self,
         items: &[T],
@@ -157,13 +161,13 @@ impl SizeBudget {
         }
     }
 
-    /// Returns the first entries of a list that fit.
+    /// Returns the first entries of a list that fit the budget, and uses up their bytes.
     pub(crate) fn items<'a>(&mut self, items: &'a [Value]) -> &'a [Value] {
         let n_shown = items.iter().take_while(|it| self.take(weight(it))).count();
         &items[..n_shown]
     }
 
-    /// Uses up bytes and returns true if they fit. After a failure nothing fits.
+    /// Uses up bytes of the budget and returns whether they fit. After a failure nothing fits.
     pub(crate) fn take(&mut self, bytes: usize) -> bool {
         let has_room = bytes <= self.left;
         self.left = if has_room { self.left - bytes } else { 0 };
@@ -171,8 +175,8 @@ impl SizeBudget {
         has_room
     }
 
-    /// Returns whether a value of this size is complete. The transcript may have cut a larger one, which
-    /// makes the drawing incomplete.
+    /// Returns whether a value of this size is complete. The transcript may have cut a larger
+    /// value, which makes the drawing incomplete.
     pub(crate) fn note_excerpt(&mut self, bytes: usize) -> bool {
         let is_all = bytes < EXCERPT_PIECE || self.detail == Detail::Whole;
         self.is_complete &= is_all;
@@ -180,7 +184,8 @@ impl SizeBudget {
     }
 }
 
-/// Beginning, middle and end of a long text; none if it is shown completely.
+/// Splits a long text into beginning, hidden middle and end for an approval card; `None` if it is
+/// shown completely.
 fn ends(text: &str) -> Option<(&str, &str, &str)> {
     let n_lines = text.split('\n').count();
     if n_lines <= WHOLE.0 && text.len() <= WHOLE.1 {

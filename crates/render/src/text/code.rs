@@ -18,16 +18,18 @@ use crate::html::escape::{escaped, push_escaped};
 
 pub use languages::Language;
 
-/// Bytes above which code is shown plain: the slowest grammars take a second for 200 KB.
+/// Maximum number of bytes of code that is highlighted: the slowest grammars take a second for 200
+/// KB.
 const MAX_CODE: usize = 64 << 10;
-/// Line length above which code is shown plain: grammars are slow on minified code.
+/// Maximum number of bytes of a line in code that is highlighted: grammars are slow on minified
+/// code.
 const MAX_LINE: usize = 4 << 10;
 
-/// Maximum length of a language name.
+/// Maximum number of bytes of a language name.
 const MAX_WORD: usize = 24;
 
-/// Token class of each scope; the longest matching scope wins. An empty class excludes a scope from a wider
-/// one.
+/// CSS class of the tokens of each grammar scope; the longest matching scope wins. An empty class
+/// excludes a scope from a wider one.
 const CLASSES: &[(&str, &str)] = &[
     ("comment", "comment"),
     ("constant", "constant"),
@@ -82,32 +84,35 @@ const CLASSES: &[(&str, &str)] = &[
     ("variable.parameter", "variable"),
 ];
 
-/// Returns the language named by the info string of a fence, as in ` ```rust `.
+/// Returns the language that the info string of a Markdown fence names, as in ` ```rust `.
 pub fn language_of_fence(info: &str) -> Option<Language> {
     Language::named(word_of_fence(info))
 }
 
-/// First word of a fence's info string; empty if it is too long for a name.
+/// Returns the first word of a Markdown fence's info string; empty if it is too long for a language
+/// name.
 pub(crate) fn word_of_fence(info: &str) -> &str {
     let word = info.split([' ', '\t', ',', '{']).next().unwrap_or_default();
     let word = word.trim_start_matches('.');
     if word.len() <= MAX_WORD { word } else { "" }
 }
 
-/// Returns the language of a file, by its name or extension.
+/// Returns the language of a file by its name or extension; `None` if it is unknown.
 pub fn language_of_file(path: &str) -> Option<Language> {
     let name = path.rsplit(['/', '\\']).next()?;
     Language::named(name).or_else(|| Language::named(name.rsplit_once('.')?.1))
 }
 
-/// Highlights code: tokens are in `<span class="hl-...">`.
+/// Highlights code as HTML: tokens are in `<span class="hl-...">`. Code that is too long stays
+/// plain.
 pub fn highlight(code: &str, language: Language) -> Markup {
     let is_readable = code.len() <= MAX_CODE && code.lines().all(|it| it.len() <= MAX_LINE);
     let tokens = if is_readable { Highlighter::get().tokens(code, language) } else { None };
     PreEscaped(tokens.unwrap_or_else(|| escaped(code)))
 }
 
-/// Draws a file's content as a block, highlighted if its name identifies the language.
+/// Draws the content of a file as a code block, highlighted if the file's name identifies the
+/// language.
 pub fn file(path: &str, content: &str) -> Markup {
     let language = language_of_file(path);
     let class = language.map(|it| format!("language-{}", it.name()));
@@ -116,7 +121,8 @@ pub fn file(path: &str, content: &str) -> Markup {
     maud::html! { pre { code class=[class] { (content) } } }
 }
 
-/// Frees the grammars if none was used since the last call. The next highlighting loads them again.
+/// Frees the syntax grammars if none was used since the last call. The next highlighting loads them
+/// again.
 pub fn unload_unused() {
     let mut loaded = loaded();
     if !std::mem::take(&mut loaded.is_used) {
@@ -153,7 +159,7 @@ impl Highlighter {
         loaded.highlighter.get_or_insert_with(|| Arc::new(Self::load())).clone()
     }
 
-    /// Highlights code; `None` if a grammar is missing or fails.
+    /// Highlights code as HTML; `None` if the grammar is missing or fails.
     fn tokens(&self, code: &str, language: Language) -> Option<String> {
         let syntax = self.syntaxes.find_syntax_by_name(language.syntax())?;
         let mut state = ParseState::new(syntax);
@@ -172,7 +178,7 @@ impl Highlighter {
         Some(spans.finish())
     }
 
-    /// Returns the class of the innermost scope that has one.
+    /// Returns the CSS class of the innermost scope that has one; empty if none has.
     fn class(
         &self,
         scopes: &ScopeStack,
@@ -189,7 +195,7 @@ impl Highlighter {
     }
 }
 
-/// Writes tokens as spans; adjacent tokens of the same class share one.
+/// Writer of highlighted tokens as `<span>` elements; adjacent tokens of the same class share one.
 struct Spans {
     out: String,
     open: &'static str,

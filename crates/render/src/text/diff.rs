@@ -17,27 +17,29 @@ pub use patch::{patch, verbatim};
 
 use crate::text::budget::{Detail, SizeBudget};
 
-/// Context lines around a change.
+/// Number of context lines that a diff shows around a change.
 const CONTEXT: usize = 3;
-/// Rows above which a diff is cut; the counts stay complete.
+/// Maximum number of rows that a diff shows; the counts of changed lines stay complete.
 const MAX_ROWS: usize = 20_000;
-/// Limit for the comparison: differing lines before, times differing lines after.
+/// Maximum product of differing lines before and after, up to which two texts are compared line by
+/// line.
 const MAX_COMPARED: usize = 4 << 20;
-/// Longer replacements are not compared word by word.
+/// Maximum number of bytes of a replacement that is compared word by word.
 const MAX_WORDS: usize = 16 << 10;
 
-/// A line-by-line diff of two texts.
+/// Line-by-line diff of two texts.
 pub struct Diff {
     rows: Vec<Row>,
     n_left_out: usize,
-    /// Number of added lines.
+    /// Number of added lines in the complete diff.
     pub added: usize,
-    /// Number of removed lines.
+    /// Number of removed lines in the complete diff.
     pub removed: usize,
 }
 
 impl Diff {
-    /// Draws the first rows that fit; on an approval card also the last ones.
+    /// Draws the first rows of the diff that fit the budget; on an approval card the first and last
+    /// rows.
     pub(crate) fn html(&self, budget: &mut SizeBudget) -> Markup {
         let n_shown = self.rows.iter().take_while(|it| budget.take(it.weight())).count();
         let shown = &self.rows[..n_shown];
@@ -55,7 +57,7 @@ impl Diff {
     }
 }
 
-/// Computes the diff of two texts. Lines are numbered from `first_line`, if known.
+/// Computes the line-by-line diff of two texts. Lines are numbered from `first_line`, if known.
 pub fn texts(before: &str, after: &str, first_line: Option<usize>) -> Diff {
     let diff = match shared_ends(before, after) {
         Some((head, tail)) => return replaced(before, after, head, tail, first_line),
@@ -106,7 +108,8 @@ fn n_bytes(diff: &TextDiff<'_, '_, str>, op: &DiffOp) -> usize {
     old.chain(new).map(str::len).sum()
 }
 
-/// Number of equal lines at both ends, if the middle is too large to compare.
+/// Returns the number of equal lines at both ends of two texts; `None` if the middle is small
+/// enough to compare.
 fn shared_ends(before: &str, after: &str) -> Option<(usize, usize)> {
     let (old, new): (Vec<_>, Vec<_>) = (lines(before), lines(after));
     let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
@@ -117,7 +120,7 @@ fn shared_ends(before: &str, after: &str) -> Option<(usize, usize)> {
     (n_compared > MAX_COMPARED).then_some((head, tail))
 }
 
-/// Everything between the equal ends, as one change.
+/// Creates the diff of two texts that shows everything between their equal ends as one change.
 fn replaced(before: &str, after: &str, head: usize, tail: usize, first: Option<usize>) -> Diff {
     let (old, new) = (lines(before), lines(after));
     let mut rows = Rows::default();
@@ -146,16 +149,16 @@ enum Kind {
     Same,
     Added,
     Removed,
-    /// Omitted lines.
+    /// A row for omitted lines.
     Gap,
-    /// Header line of a patch.
+    /// A row for a header line of a patch.
     Heading,
 }
 
 struct Row {
     kind: Kind,
     numbers: (Option<usize>, Option<usize>),
-    /// Fragments of the line, and whether each changed.
+    /// Fragments of the line, each with whether it changed.
     words: Vec<(bool, String)>,
     lacks_newline: bool,
 }
@@ -213,7 +216,8 @@ impl Row {
     }
 }
 
-/// Keeps a carriage return on an approval card, where it could hide something.
+/// Removes the line break at the end of a diff line, but on an approval card keeps a carriage
+/// return, which could hide something.
 fn without_break<'a>(text: &'a str, budget: &SizeBudget) -> &'a str {
     match budget.is_for_approval() {
         true => text.strip_suffix('\n').unwrap_or(text),
@@ -229,11 +233,11 @@ fn cell_text(text: &str, budget: &mut SizeBudget) -> Markup {
     }
 }
 
-/// Shown rows, and the counts of all rows.
+/// Rows of a diff that are shown, and the counts of all its rows.
 #[derive(Default)]
 struct Rows {
     shown: Vec<Row>,
-    /// Whether lines without a newline at the end are marked.
+    /// Whether rows of lines that lack a newline at the end are marked.
     marks_newline: bool,
     n_left_out: usize,
     added: usize,

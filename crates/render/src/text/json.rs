@@ -11,17 +11,19 @@ use serde_json::value::RawValue;
 
 use crate::html::escape::{escaped, push_escaped};
 
-/// Length and depth above which text is shown as it is.
+/// Maximum number of bytes of JSON that is indented; longer text is shown as it is. `MAX_DEPTH` is
+/// the maximum nesting.
 const MAX_TEXT: usize = 256 << 10;
 const MAX_DEPTH: usize = 64;
-/// Length up to which a value stays on one line.
+/// Number of bytes up to which a JSON object or array stays on one line.
 const MAX_INLINE: usize = 60;
-/// Entries, depth and length above which a value is folded.
+/// Number of entries above which a JSON object or array is folded. At a depth of `OPEN_DEPTH` or
+/// more, it is also folded above `OPEN_CHARS` bytes.
 const OPEN_ENTRIES: usize = 50;
 const OPEN_DEPTH: usize = 2;
 const OPEN_CHARS: usize = 400;
 
-/// Draws JSON indented; other text as it is.
+/// Draws JSON as indented HTML with foldable objects and arrays; other text as it is.
 pub fn pretty(text: &str) -> Markup {
     let laid_out = if is_readable(text) { Layout::of(text) } else { None };
     PreEscaped(match laid_out {
@@ -111,7 +113,8 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Returns the length of a string token, including both quotes.
+/// Returns the length of the JSON string token at the start of the text in bytes, including both
+/// quotes.
 fn text_length(text: &str) -> usize {
     let mut is_escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {
@@ -125,7 +128,7 @@ fn text_length(text: &str) -> usize {
     text.len()
 }
 
-/// Size of an object or array, computed before it is written.
+/// Size of a JSON object or array, computed before it is written.
 #[derive(Clone, Copy, Default)]
 struct Measure {
     n_entries: usize,
@@ -133,7 +136,8 @@ struct Measure {
     has_children: bool,
 }
 
-/// Returns the measures by the index of the opening token; `None` if the nesting is too deep.
+/// Returns the size of each JSON object and array by the index of its opening token; `None` if the
+/// nesting is too deep.
 fn measures(tokens: &[Token<'_>]) -> Option<Vec<Measure>> {
     let mut measures = vec![Measure::default(); tokens.len()];
     let mut open: Vec<usize> = Vec::new();
@@ -171,7 +175,8 @@ fn measures(tokens: &[Token<'_>]) -> Option<Vec<Measure>> {
 
 struct Layout {
     out: String,
-    /// For each object or array that is open: whether it takes several lines.
+    /// Whether each open JSON object or array takes several lines, from the outermost to the
+    /// innermost.
     open: Vec<bool>,
 }
 
@@ -239,7 +244,7 @@ impl Layout {
         }
     }
 
-    /// Writes the space or line break between entries.
+    /// Writes the space or line break between the entries of a JSON object or array.
     fn space(&mut self) {
         if self.open.last().copied().unwrap_or_default() {
             self.new_line()

@@ -28,24 +28,25 @@ pub use stream::Stream;
 
 use std::borrow::Cow;
 
-/// Returns the blocks of an open text, which may continue.
+/// Returns the blocks of an open Markdown text, which may continue. `prefix` is the id of their
+/// parent element.
 pub fn open(text: &str, prefix: &str) -> Vec<Block> {
     let mut stream = Stream::new(prefix);
     stream.push(text);
     stream.into_blocks()
 }
 
-/// Returns the blocks of a complete text.
+/// Returns the blocks of a complete Markdown text. `prefix` is the id of their parent element.
 pub fn closed(text: &str, prefix: &str) -> Vec<Block> {
     parse::closed(&plain_lines(text), prefix, &mut parse::Highlights::default())
 }
 
-/// Returns the HTML of blocks, for an element whose id is their prefix.
+/// Returns the HTML of Markdown blocks, for an element whose id is their prefix.
 pub fn html(blocks: &[Block]) -> String {
     blocks.iter().map(Block::html).collect()
 }
 
-/// Normalises line ends to `\n`, and replaces NUL as CommonMark requires.
+/// Normalises the line ends of a text to `\n`, and replaces NUL as CommonMark requires.
 fn plain_lines(text: &str) -> Cow<'_, str> {
     if text.contains(['\r', '\0']) {
         Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n").replace('\0', "\u{fffd}"))

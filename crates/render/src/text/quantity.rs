@@ -2,7 +2,7 @@
 
 use transcript::Millis;
 
-/// Formats a duration: `250ms`, `4.2s`, `12s`, `3m 5s`, `2h 4m`.
+/// Formats a duration in milliseconds: `250ms`, `4.2s`, `12s`, `3m 5s`, `2h 4m`.
 pub(crate) fn duration(ms: u64) -> String {
     let seconds = ms / 1000;
     match ms {
@@ -18,7 +18,7 @@ pub(crate) fn between(from: Millis, to: Millis) -> String {
     duration(to.0.saturating_sub(from.0).max(0).cast_unsigned())
 }
 
-/// Formats a size: `512 B`, `12 KB`, `3.4 MB`.
+/// Formats a size in bytes: `512 B`, `12 KB`, `3.4 MB`.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..1000 => format!("{bytes} B"),
@@ -49,7 +49,7 @@ pub(crate) fn dollars(cost: f64) -> String {
     }
 }
 
-/// Formats a count: `1 tool`, `3 tools`.
+/// Formats a count with its noun: `1 tool`, `3 tools`.
 pub(crate) fn count(number: u64, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{} {one}s", grouped(number)) }
 }

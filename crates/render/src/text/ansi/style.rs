@@ -46,7 +46,7 @@ impl Style {
         }
     }
 
-    /// Returns the classes; empty for plain text.
+    /// Returns the CSS classes of the text style, separated by spaces; empty for plain text.
     pub(super) fn class(&self) -> String {
         let (foreground, background) = match self.is_inverse {
             true => (self.background, self.foreground),
@@ -74,8 +74,8 @@ impl Style {
     }
 }
 
-/// Parses a colour of the 256-colour palette; true colours are mapped to it. Both `38;5;n` and `38:5:n` are
-/// in use.
+/// Parses an extended colour of an SGR escape sequence as an index of the 256-colour palette, to
+/// which true colours are mapped. Both `38;5;n` and `38:5:n` are in use.
 fn extended<'a>(param: &[u16], rest: &mut impl Iterator<Item = &'a [u16]>) -> Option<u8> {
     let mut next = || rest.next().map(|it| it[0]);
     let byte = |it: u16| u8::try_from(it).ok();
@@ -100,7 +100,7 @@ fn extended<'a>(param: &[u16], rest: &mut impl Iterator<Item = &'a [u16]>) -> Op
 
 const LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
 
-/// Returns the nearest of the colours 16 to 255: a cube of 6 levels, then 24 greys.
+/// Returns the nearest of the palette colours 16 to 255: a cube of 6 levels, then 24 greys.
 fn nearest(red: u8, green: u8, blue: u8) -> u8 {
     let distance = |index: u8| {
         let (r, g, b) = rgb(index);
@@ -110,7 +110,7 @@ fn nearest(red: u8, green: u8, blue: u8) -> u8 {
     (16..=255).min_by_key(|it| distance(*it)).unwrap_or(15)
 }
 
-/// Returns the components of a colour from 16 to 255.
+/// Returns the RGB components of a palette colour from 16 to 255.
 fn rgb(index: u8) -> (u8, u8, u8) {
     match index.checked_sub(232) {
         Some(grey) => (8 + 10 * grey, 8 + 10 * grey, 8 + 10 * grey),
@@ -121,7 +121,8 @@ fn rgb(index: u8) -> (u8, u8, u8) {
     }
 }
 
-/// Rules for text without its own background: the hue stays, the lightness follows the theme.
+/// CSS rules for styles of terminal text. For text without its own background, the hue stays and
+/// the lightness follows the theme.
 const RULES: &str = "\
 .ansi-bold { font-weight: 650; }
 .ansi-dim { color: var(--muted); }
@@ -135,7 +136,8 @@ const RULES: &str = "\
 [class*='ansi-bg-'][class*='ansi-fg-'] { color: var(--fg); }
 ";
 
-/// Returns the rules for all classes. The page's own stylesheet sets `--ansi-0` to `--ansi-15` for each theme.
+/// Returns the CSS rules for all styles of terminal text. The page's own stylesheet sets `--ansi-0`
+/// to `--ansi-15` for each theme.
 pub fn stylesheet() -> String {
     let mut css = RULES.to_owned();
     for index in 0..=255 {

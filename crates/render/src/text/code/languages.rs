@@ -1,7 +1,7 @@
 //! The known languages and their names. Other names are ignored, so that no class comes from an agent's
 //! text.
 
-/// A language that can be highlighted.
+/// A language whose code can be highlighted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Language(usize);
 
@@ -14,12 +14,12 @@ impl Language {
         LANGUAGES.iter().position(is_it).map(Self)
     }
 
-    /// Returns the name for classes and labels.
+    /// Returns the name of the language for CSS classes and labels.
     pub fn name(self) -> &'static str {
         LANGUAGES[self.0].0
     }
 
-    /// Returns the name of the grammar.
+    /// Returns the name of the syntax grammar for the language.
     pub(super) fn syntax(self) -> &'static str {
         LANGUAGES[self.0].1
     }
@@ -36,7 +36,7 @@ impl std::fmt::Debug for Language {
     }
 }
 
-/// Name, grammar and aliases of each language.
+/// Name, grammar and aliases of each known language.
 const LANGUAGES: &[(&str, &str, &[&str])] = &[
     ("ada", "Ada", &["adb", "ads"]),
     ("asm", "x86_64 Assembly", &["nasm", "assembly"]),

@@ -3,7 +3,7 @@
 
 use super::{Diff, Kind, Row, Rows};
 
-/// Parses numbered lines; `None` if the text has another form.
+/// Parses the numbered lines in which Pi reports a change; `None` if the text has another form.
 pub fn numbered(text: &str) -> Option<Diff> {
     let mut rows = Rows::default();
     for line in text.split('\n') {

@@ -2,12 +2,14 @@
 
 use super::{Diff, Kind, Row, Rows};
 
-/// Parses a patch; none if the text is not one. Lines that are only for programs are omitted.
+/// Parses a patch as a diff; `None` if the text is not a patch. Lines that are only for programs
+/// are omitted.
 pub fn patch(text: &str) -> Option<Diff> {
     read(text, false)
 }
 
-/// Parses a patch with a row for every line, for an approval card.
+/// Parses a patch as a diff with a row for every line, for an approval card; `None` if the text is
+/// not a patch.
 pub fn verbatim(text: &str) -> Option<Diff> {
     read(text, true)
 }
@@ -27,7 +29,7 @@ struct Reader {
     is_verbatim: bool,
     has_hunk: bool,
     old_path: Option<String>,
-    /// Next line numbers, and remaining lines of the hunk, before and after.
+    /// Next line numbers before and after the change; `None` if the patch has no line numbers.
     numbers: Option<(usize, usize)>,
     due: (usize, usize),
 }
@@ -87,7 +89,8 @@ impl Reader {
     }
 }
 
-/// Path of `a/src/main.rs`, with a time after a tab in some dialects; none for `/dev/null`.
+/// Returns the path in a patch header such as `a/src/main.rs`, which in some dialects is followed
+/// by a tab and a time; `None` for `/dev/null`.
 fn file_path(text: &str) -> Option<String> {
     let path = text.split('\t').next().unwrap_or(text).trim();
     let path = path.strip_prefix("a/").or_else(|| path.strip_prefix("b/")).unwrap_or(path);
@@ -99,7 +102,8 @@ fn is_silent(line: &str) -> bool {
     line.is_empty() || words.iter().any(|it| line.starts_with(it))
 }
 
-/// Line ranges of `@@ -1,2 +3,4 @@`.
+/// Parses a hunk header such as `@@ -1,2 +3,4 @@`: the first lines, then the numbers of lines, each
+/// before and after the change.
 fn hunk(line: &str) -> Option<((usize, usize), (usize, usize))> {
     let mut words = line.strip_prefix("@@ ")?.split(' ');
     let (old, n_old) = range(words.next()?.strip_prefix('-')?)?;

@@ -3,8 +3,8 @@
 use crate::Op;
 use crate::html::escape::unescaped;
 
-/// A top-level block. Items of a list and rows of a table are separate, so that they can be added and
-/// replaced alone.
+/// Top-level block of a Markdown text as HTML. Items of a list and rows of a table are separate, so
+/// that they can be added and replaced alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     pub(super) id: String,
@@ -14,7 +14,7 @@ pub struct Block {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Body {
     Whole(Piece),
-    /// `head`, then the children within the element `parent`, then `foot`.
+    /// A list or table: `head`, then the children within the element `parent`, then `foot`.
     Parts {
         parent: String,
         head: String,
@@ -23,7 +23,7 @@ pub(super) enum Body {
     },
 }
 
-/// The smallest unit that is replaced, added or removed: one element.
+/// One HTML element of a Markdown block: the smallest unit that is replaced, added or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) id: String,
@@ -31,14 +31,14 @@ pub(super) struct Piece {
     pub(super) leaf: Option<Leaf>,
 }
 
-/// The last element with text in a piece; following text is appended to it.
+/// Last element with text in a piece of a Markdown block, to which following text is appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Leaf {
     pub(super) id: String,
     pub(super) kind: LeafKind,
-    /// End of the leaf's content in the piece's HTML.
+    /// Byte offset of the end of the leaf's content in the HTML of its piece.
     pub(super) html_end: usize,
-    /// End of the leaf's content in the source.
+    /// Byte offset of the end of the leaf's content in the Markdown source.
     pub(super) source_end: usize,
 }
 
@@ -46,19 +46,19 @@ pub(super) struct Leaf {
 pub(super) enum LeafKind {
     Paragraph,
     Heading,
-    /// A fence that has not been closed.
+    /// A fenced code block that has not been closed.
     OpenFence,
-    /// A block that is too long to be parsed while it is open.
+    /// A block that is too long to be parsed while it is open, shown as plain text.
     Unparsed,
 }
 
 impl Block {
-    /// Returns the id of the block's element: the prefix and its position.
+    /// Returns the id of the block's element: the prefix and the number of the block.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Returns the block's HTML.
+    /// Returns the block as HTML.
     pub fn html(&self) -> String {
         match &self.body {
             Body::Whole(piece) => piece.html.clone(),
@@ -83,7 +83,7 @@ impl Block {
         }
     }
 
-    /// Returns a list or table without its children.
+    /// Returns a copy of a list or table without its items or rows.
     pub(super) fn without_children(&self) -> Self {
         let mut empty = self.clone();
         if let Body::Parts { children, .. } = &mut empty.body {
@@ -97,7 +97,8 @@ impl Block {
     }
 }
 
-/// Appends the operations from `old` to `new`, both children of the element `prefix`.
+/// Appends the operations that turn the blocks `old` into `new`, both children of the element
+/// `prefix`.
 pub(super) fn patch(old: &[Block], new: &[Block], prefix: &str, ops: &mut Vec<Op>) {
     for (old, new) in old.iter().zip(new) {
         patch_block(old, new, ops);
@@ -120,7 +121,8 @@ fn patch_block(old: &Block, new: &Block, ops: &mut Vec<Op>) {
     }
 }
 
-/// Appends the operations from `old` to `new`, both the last children of the element `parent`.
+/// Appends the operations that turn the pieces `old` into `new`, both the last children of the
+/// element `parent`.
 pub(super) fn patch_children(old: &[Piece], new: &[Piece], parent: &str, ops: &mut Vec<Op>) {
     for (old, new) in old.iter().zip(new) {
         patch_piece(old, new, ops);
@@ -141,7 +143,8 @@ fn patch_piece(old: &Piece, new: &Piece, ops: &mut Vec<Op>) {
     });
 }
 
-/// Returns the text by which the last leaf has grown, if nothing else has changed.
+/// Returns the last leaf of a piece and the text by which it has grown; `None` if anything else has
+/// changed.
 fn grown<'a>(old: &Piece, new: &'a Piece) -> Option<(&'a Leaf, String)> {
     let (old_leaf, leaf) = (old.leaf.as_ref()?, new.leaf.as_ref()?);
     let more = new.html[..leaf.html_end].strip_prefix(&old.html[..old_leaf.html_end])?;

@@ -11,7 +11,8 @@ const PICTURES: [&str; 4] = [
 ];
 const MAX_PICTURE_URL: usize = 6 << 20;
 
-/// Opens a link and returns its closing markup. An unsafe link becomes text followed by its URL.
+/// Writes the start of a link and returns its closing markup. A link with an unsafe URL becomes
+/// text followed by the URL.
 pub(super) fn open_link(out: &mut String, url: &str, title: &str) -> String {
     if !is_safe(url) {
         out.push_str("<span class=\"no-link\">");
@@ -29,7 +30,8 @@ pub(super) fn open_link(out: &mut String, url: &str, title: &str) -> String {
     "</a>".to_owned()
 }
 
-/// Draws an embedded image; any other becomes a link that the page can load on request.
+/// Draws an image that is embedded as a `data:` URL; any other image becomes a link that the page
+/// can load on request.
 pub(super) fn push_image(out: &mut String, url: &str, title: &str, alt: &str, in_link: bool) {
     if is_picture(url) {
         out.push_str("<img src=\"");
@@ -69,13 +71,13 @@ pub(super) fn push_image(out: &mut String, url: &str, title: &str, alt: &str, in
     out.push('>');
 }
 
-/// Host that a request for the URL would reach.
+/// Returns the host that a request for the URL would reach.
 fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
-/// Appends text with bare URLs as links.
+/// Appends a text as HTML, with bare URLs as links.
 pub(super) fn push_text(out: &mut String, text: &str) {
     let mut rest = text;
     while let Some((start, end, scheme)) = find_url(rest) {
@@ -115,17 +117,18 @@ fn is_picture(url: &str) -> bool {
         })
 }
 
-/// Prefixes of bare URLs, and the scheme that each omits.
+/// Prefixes of bare URLs in a text, and the scheme that each omits.
 const BEGINNINGS: [(&str, &str); 3] = [("https://", ""), ("http://", ""), ("www.", "http://")];
 
-/// Finds the first URL in the text: start, end and omitted scheme.
+/// Finds the first bare URL in the text: start, end and omitted scheme.
 fn find_url(text: &str) -> Option<(usize, usize, &'static str)> {
     // Only these letters can start a URL, so the rest is skipped quickly.
     let mut starts = text.match_indices(['h', 'w']).map(|(start, _)| start);
     starts.find_map(|start| url_at(text, start))
 }
 
-/// A URL ends before white space, `<` and closing punctuation.
+/// Returns the bare URL that begins at `start`: start, end and omitted scheme. It ends before white
+/// space, `<` and closing punctuation. `None` if there is none.
 fn url_at(text: &str, start: usize) -> Option<(usize, usize, &'static str)> {
     let rest = &text[start..];
     let (beginning, scheme) = BEGINNINGS.into_iter().find(|(it, _)| rest.starts_with(it))?;

@@ -9,13 +9,13 @@ use super::writer::footnotes::Footnotes;
 use super::writer::{Placed, Writer};
 use crate::text::code::Language;
 
-/// Link definitions of sealed text: label (see [`label_key`]) to URL and title.
+/// Link definitions of sealed Markdown text: label (see [`label_key`]) to URL and title.
 pub(super) type Definitions = HashMap<String, (String, String)>;
 
 /// Cache of highlighted code, so that a fence in an open list item is not highlighted repeatedly.
 pub(super) type Highlights = HashMap<(Language, String), String>;
 
-/// Position of the first block of a parse.
+/// Numbers of the first block, and of its first child, that a parse of Markdown creates.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Position {
     pub(super) block: usize,
@@ -41,7 +41,7 @@ pub(super) fn closed(text: &str, prefix: &str, highlights: &mut Highlights) -> V
     writer.finish().into_iter().map(|it| it.block).collect()
 }
 
-/// Result of parsing a part of an open text.
+/// Blocks and link definitions from parsing a part of an open Markdown text.
 pub(super) struct Parsed {
     pub(super) blocks: Vec<Placed>,
     pub(super) definitions: Vec<Definition>,

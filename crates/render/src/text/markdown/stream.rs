@@ -9,7 +9,8 @@ use super::writer::{Fence, Kind, Placed, line_start};
 use crate::Op;
 use crate::html::escape::escaped;
 
-/// Bytes above which an open block is shown as plain text, to bound the work per delta.
+/// Number of bytes above which an open Markdown block is shown as plain text, to bound the work per
+/// delta.
 const MAX_PARSED: usize = 16 << 10;
 
 /// A Markdown text that is drawn while it streams in.
@@ -17,19 +18,21 @@ const MAX_PARSED: usize = 16 << 10;
 pub struct Stream {
     prefix: String,
     text: String,
-    /// Whether the last character was a carriage return, to which a following line feed belongs.
+    /// Whether the last added character was a carriage return, to which a following line feed
+    /// belongs.
     after_return: bool,
     blocks: Vec<Block>,
     sealed: Sealed,
     definitions: Definitions,
     highlights: Highlights,
-    /// Fence of the last block, if it is open and its lines can be appended unchanged.
+    /// Code fence of the last block; `None` unless it is open and its lines can be appended
+    /// unchanged.
     fence: Option<Fence>,
     n_parsed: usize,
 }
 
-/// How far the text is final: everything before `end`, all blocks before `at`, and in an open list or table
-/// at `at` the children before `at.child`.
+/// Extent of the final part of an open Markdown text: everything before `end`, all blocks before
+/// `at`, and in an open list or table at `at` the children before `at.child`.
 #[derive(Clone, Debug, Default)]
 struct Sealed {
     end: usize,
@@ -37,36 +40,37 @@ struct Sealed {
     parent: Option<Parent>,
 }
 
-/// Context in which the tail is parsed.
+/// Open list or table in which the unsealed text is parsed.
 #[derive(Clone, Debug)]
 enum Parent {
     List,
-    /// Header row and delimiter row.
+    /// A table, with the source of its header row and delimiter row.
     Table(String),
 }
 
 impl Stream {
-    /// Creates an empty stream whose blocks are children of the element with the id `prefix`.
+    /// Creates an empty Markdown stream whose blocks are children of the element with the id
+    /// `prefix`.
     pub fn new(prefix: &str) -> Self {
         Self { prefix: prefix.to_owned(), ..Self::default() }
     }
 
-    /// Returns the blocks so far.
+    /// Returns the blocks of the Markdown text streamed so far.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 
-    /// Returns the blocks.
+    /// Returns the blocks of the Markdown text streamed so far, without copying them.
     pub fn into_blocks(self) -> Vec<Block> {
         self.blocks
     }
 
-    /// Returns the number of bytes parsed so far.
+    /// Returns the number of bytes parsed so far; text that was parsed repeatedly counts each time.
     pub fn n_parsed(&self) -> usize {
         self.n_parsed
     }
 
-    /// Adds text and returns the operations that show it.
+    /// Adds Markdown text and returns the operations that show it on the page.
     ///
     /// Works line by line, so that sealing depends on the text and not on how it was split.
     pub fn push(&mut self, delta: &str) -> Vec<Op> {
@@ -81,7 +85,8 @@ impl Stream {
         ops
     }
 
-    /// Ends the stream. `text` is the final text and replaces what was streamed.
+    /// Ends the stream and returns the operations that show `text`, the final text, instead of the
+    /// streamed text.
     pub fn close(mut self, text: &str) -> Vec<Op> {
         let closed = parse::closed(&super::plain_lines(text), &self.prefix, &mut self.highlights);
         let mut ops = Vec::new();
@@ -101,7 +106,7 @@ impl Stream {
         }
     }
 
-    /// Updates the page after the text has grown from `from`, within one line.
+    /// Appends the operations that show the text from `from` on, which was added within one line.
     fn step(&mut self, from: usize, ops: &mut Vec<Op>) {
         if let Some(end) = self.plain_end(from) {
             self.grow_leaf(end, ops);
@@ -116,7 +121,8 @@ impl Stream {
         self.text.len() - self.sealed.end > MAX_PARSED
     }
 
-    /// End of the text that only extends the last leaf, if nothing else can have changed.
+    /// Returns the end of the text that only extends the last leaf; `None` if anything else may
+    /// have changed.
     fn plain_end(&self, from: usize) -> Option<usize> {
         let piece = self.blocks.last()?.last_piece()?;
         let leaf = piece.leaf.as_ref()?;
@@ -136,7 +142,8 @@ impl Stream {
         }
     }
 
-    /// End of the text that is plain code after the shown lines of an open fence.
+    /// Returns the end of the text that is plain code after the shown lines of an open fence;
+    /// `None` if a line closes the fence.
     fn plain_code_end(&self, fence: Fence, shown: usize) -> Option<usize> {
         let mut at = line_start(&self.text, shown);
         while let Some(length) = self.text[at..].find('\n') {
@@ -148,14 +155,16 @@ impl Stream {
         Some(if is_marker_line(&self.text[at..]) { at } else { self.text.len() })
     }
 
-    /// End of the text, if it continues a started line of code. For fences in containers.
+    /// Returns the end of the text if it only continues a started line of code in a fence inside a
+    /// list or quote; else `None`.
     fn plain_code_in_line(&self, from: usize, shown: usize) -> Option<usize> {
         let line = &self.text[line_start(&self.text, from)..from];
         let has_begun = shown == from && !line.is_empty() && !is_marker_line(line);
         (has_begun && !self.text[from..].contains('\n')).then_some(self.text.len())
     }
 
-    /// End of the text, if everything since `from` is words that follow words in a paragraph.
+    /// Returns the end of the text if everything since `from` is words that follow words in a
+    /// paragraph or heading; else `None`.
     fn plain_words_end(&self, from: usize, shown: usize) -> Option<usize> {
         let line = &self.text[line_start(&self.text, from)..from];
         let before = &self.text[shown..from];
@@ -173,7 +182,7 @@ impl Stream {
         is_plain.then_some(self.text.trim_end_matches(' ').len())
     }
 
-    /// Shows the text up to `end` as more of the last leaf.
+    /// Appends the text up to `end` to the last leaf.
     fn grow_leaf(&mut self, end: usize, ops: &mut Vec<Op>) {
         let piece = self.blocks.last_mut().and_then(Block::last_piece_mut);
         let Some(piece) = piece else { return };
@@ -202,7 +211,8 @@ impl Stream {
         self.show(parsed, ops);
     }
 
-    /// A block that is too long to be parsed repeatedly stays plain until the text closes.
+    /// Shows the unsealed text as plain text until the stream closes, because its block is too long
+    /// to be parsed repeatedly.
     fn show_unparsed(&mut self, ops: &mut Vec<Op>) {
         let is_in_parent = self.sealed.parent.is_some();
         let id = format!("{}-{}", self.prefix, self.sealed.at.block + usize::from(is_in_parent));
@@ -215,7 +225,8 @@ impl Stream {
         }
     }
 
-    /// Parses the unsealed text before `end`; positions are relative to the whole text.
+    /// Parses the unsealed text before `end`; positions in the result are relative to the whole
+    /// text.
     fn parse_to(&mut self, end: usize) -> Parsed {
         let tail = &self.text[self.sealed.end..end];
         let head = match &self.sealed.parent {
@@ -237,7 +248,8 @@ impl Stream {
         parsed
     }
 
-    /// Returns whether the line at `at` may still be the end of a fence, an underline or a rule.
+    /// Returns whether the incomplete line at `at` may still become the end of a fence, an
+    /// underline or a rule that ends the block above it.
     fn can_be_ended(&self, blocks: &[Placed], at: usize) -> bool {
         let leaf = blocks.last().and_then(|it| it.block.last_piece()?.leaf.as_ref());
         leaf.is_some_and(|leaf| match leaf.kind {
@@ -257,7 +269,7 @@ impl Stream {
         self.sealed = sealed;
     }
 
-    /// Shows `new` in place of everything that is not sealed.
+    /// Replaces all blocks and children that are not sealed by `new`.
     fn replace(&mut self, mut new: Vec<Block>, ops: &mut Vec<Op>) {
         let mut old = self.blocks.split_off(self.sealed.at.block);
         if self.sealed.parent.is_some() && !old.is_empty() && !new.is_empty() {
@@ -268,7 +280,8 @@ impl Stream {
         self.blocks.extend(new);
     }
 
-    /// Returns what is final now. A block that starts on a complete line ends all blocks before it.
+    /// Returns the extent of the text that is sealed now. A block that starts on a complete line
+    /// ends all blocks before it.
     fn sealed_by(&self, blocks: &[Placed]) -> Sealed {
         let complete = line_start(&self.text, self.text.len());
         let Some(last) = blocks.iter().rposition(|it| it.start < complete) else {
@@ -306,7 +319,7 @@ impl Stream {
     }
 }
 
-/// The list or table `old` with its children from `n_kept` on replaced by those of `new`.
+/// Replaces the children of the list or table `old`, from index `n_kept` on, by those of `new`.
 fn replace_tail(mut old: Block, new: Block, n_kept: usize, ops: &mut Vec<Op>) -> Block {
     if let (Body::Parts { children, parent, .. }, Body::Parts { children: new, .. }) =
         (&mut old.body, new.body)
@@ -336,7 +349,7 @@ impl Placed {
         }
     }
 
-    /// Returns whether the complete lines end this block, although no other has started.
+    /// Returns whether the complete lines end this block, although no other block has started.
     fn is_ended(&self, lines: &str) -> bool {
         let is_complete = self.end <= lines.len();
         let last_line = &lines[line_start(lines, lines.len().saturating_sub(1))..];
@@ -357,7 +370,7 @@ impl Placed {
     }
 }
 
-/// Returns whether an incomplete line may still become a fence, an underline or a rule.
+/// Returns whether an incomplete line of Markdown may still become a fence, an underline or a rule.
 fn is_marker_line(line: &str) -> bool {
     !line.is_empty() && line.chars().all(|it| " \t>-=|:`~".contains(it))
 }

@@ -27,14 +27,14 @@ const HEADINGS: [(&str, &str); 6] = [
     ("h6", "</h6>"),
 ];
 
-/// A block and its position in the parsed text.
+/// Block of a Markdown text, with its kind and position in the parsed source.
 pub(super) struct Placed {
     pub(super) block: Block,
     pub(super) kind: Kind,
-    /// Start of its first line.
+    /// Byte offset of the start of the block's first line.
     pub(super) start: usize,
     pub(super) end: usize,
-    /// Line starts of its items or rows.
+    /// Byte offsets of the line starts of the block's items or rows.
     pub(super) child_starts: Vec<usize>,
 }
 
@@ -50,12 +50,14 @@ pub(super) enum Kind {
     Other,
 }
 
-/// An open block element. Without `close` it has no element of its own.
+/// Open block element of the HTML being written. If `close` is empty, the block has no element of
+/// its own.
 #[derive(Default)]
 struct Frame {
     close: &'static str,
     leaf: Option<(String, LeafKind)>,
-    /// The text of an item is in a paragraph, which the parser omits in tight lists.
+    /// Whether the frame is a list item, whose text is always in a paragraph. The parser omits the
+    /// paragraph in tight lists.
     is_item: bool,
     is_item_paragraph: bool,
 }
@@ -67,16 +69,16 @@ struct Image {
     nested: usize,
 }
 
-/// Code or raw HTML being collected.
+/// Text of a code block or of raw HTML that is being collected.
 struct Literal {
     text: String,
     code: Option<Fenced>,
 }
 
-/// Properties of a code block that are known before its text.
+/// Properties of a Markdown code block that are known before its text.
 struct Fenced {
     language: Option<Language>,
-    /// Name of the language; as written if it is unknown.
+    /// Name of the code block's language; as written if the language is unknown.
     word: String,
     state: FenceState,
 }
@@ -91,19 +93,20 @@ pub(super) struct Writer<'a> {
     source: &'a str,
     prefix: &'a str,
     at: Position,
-    /// Only a complete text has footnotes.
+    /// Footnotes of a complete text; `None` for an open text, which shows their source.
     footnotes: Option<Footnotes>,
     highlights: &'a mut Highlights,
     done: Vec<Placed>,
 
-    /// The top-level block being written.
+    /// Kind of the top-level block being written. The fields up to `child_starts` describe the same
+    /// block.
     kind: Kind,
     head: String,
     foot: &'static str,
     children: Vec<Piece>,
     child_starts: Vec<usize>,
 
-    /// The piece being written.
+    /// HTML of the piece being written. The fields up to `text_end` describe the same piece.
     out: String,
     leaf: Option<Leaf>,
     n_leaves: usize,
@@ -244,7 +247,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The description of an image counts as text.
+    /// Handles an event inside an image, whose description becomes the alternative text.
     fn image_event(&mut self, event: Event<'_>) {
         let Some(image) = &mut self.image else { return };
         match event {
@@ -436,8 +439,8 @@ pub(super) fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |it| it + 1)
 }
 
-/// Returns whether the source of a fence ends with its closing line. In a container, the indentation of that
-/// line is ignored.
+/// Returns whether the source of a fenced code block ends with its closing line. In a container,
+/// the indentation of that line is ignored.
 fn is_closed_fence(source: &str, is_top: bool) -> bool {
     let Some(fence) = Fence::of(source.trim_start_matches(' ')) else { return false };
     let Some((_, lines)) = source.trim_end_matches('\n').split_once('\n') else { return false };
@@ -445,7 +448,7 @@ fn is_closed_fence(source: &str, is_top: bool) -> bool {
     fence.is_closed_by(if is_top { last } else { last.trim_start_matches([' ', '\t', '>']) })
 }
 
-/// The characters that open a fence.
+/// Character and length of the line that opens a fenced code block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fence {
     mark: char,

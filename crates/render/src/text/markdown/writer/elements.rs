@@ -10,7 +10,8 @@ use crate::html::icon::icon;
 use crate::text::code;
 use crate::text::markdown::block::{Leaf, LeafKind, Piece};
 
-/// Depth below which containers have no element of their own.
+/// Nesting depth from which Markdown containers (quotes, lists, tables) have no element of their
+/// own.
 const MAX_DEPTH: usize = 64;
 
 impl Writer<'_> {
@@ -18,12 +19,12 @@ impl Writer<'_> {
         format!("{}-{}", self.prefix, self.at.block)
     }
 
-    /// ` id="..."` for a top-level block; empty inside a block.
+    /// Returns the attribute ` id="..."` for a top-level block; empty inside a block.
     pub(super) fn top_id(&self) -> String {
         if self.frames.is_empty() { format!(" id=\"{}\"", self.block_id()) } else { String::new() }
     }
 
-    /// Id of the piece being written: the block's, or that of its next child.
+    /// Returns the id of the piece being written: that of the block, or of its next item or row.
     fn piece_id(&self) -> String {
         match self.kind {
             Kind::List | Kind::Table => {
@@ -33,7 +34,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Id of the next element with text: the block's own for a paragraph or heading.
+    /// Returns the id of the next element with text: that of the block for a paragraph or heading.
     fn leaf_id(&mut self) -> String {
         if matches!(self.kind, Kind::Paragraph | Kind::Heading) {
             return self.block_id();
@@ -42,8 +43,8 @@ impl Writer<'_> {
         format!("{}-t{}", self.piece_id(), self.n_leaves)
     }
 
-    /// Text direction of a top-level block, which follows its words. Nested elements inherit it: one with its
-    /// own direction would not count for the block.
+    /// Returns the attribute for the text direction of a top-level block, which follows its words.
+    /// Nested elements inherit it: one with its own direction would not count for the block.
     pub(super) fn direction(&self) -> &'static str {
         if self.frames.is_empty() { " dir=\"auto\"" } else { "" }
     }
@@ -74,7 +75,7 @@ impl Writer<'_> {
         self.frames.push(Frame { close, ..Frame::default() });
     }
 
-    /// Opens an item or row.
+    /// Opens the element of a list item or table row.
     pub(super) fn open_child(&mut self, start: &str, close: &'static str, range: Range<usize>) {
         if self.frames.len() == 1 {
             self.child_starts.push(line_start(self.source, range.start));
@@ -85,7 +86,8 @@ impl Writer<'_> {
         self.open_within(&format!("{start}>"), close);
     }
 
-    /// Opens an element that is only valid inside its parent's.
+    /// Opens an element that is only valid inside its parent's element, such as a table cell. It is
+    /// omitted if the parent has no element.
     pub(super) fn open_within(&mut self, open: &str, close: &'static str) {
         if self.frames.last().is_some_and(|it| it.close.is_empty()) {
             return self.frames.push(Frame::default());
@@ -115,8 +117,9 @@ impl Writer<'_> {
         }
     }
 
-    /// In a loose list a task's checkbox may precede its paragraph: it goes into the paragraph, as in a tight
-    /// list.
+    /// Uses the paragraph that a task's checkbox has opened in a list item as the item's own
+    /// paragraph. Returns false if there is none. In a loose list the checkbox may precede its
+    /// paragraph.
     pub(super) fn adopt_item_paragraph(&mut self) -> bool {
         match self.frames.last_mut() {
             Some(frame) if frame.is_item_paragraph => {

@@ -8,14 +8,14 @@ use pulldown_cmark::{Event, Tag};
 use super::{Frame, Writer};
 use crate::html::escape::push_escaped;
 
-/// Footnotes of a complete text, numbered by first appearance.
+/// Footnotes of a complete Markdown text, numbered by first appearance.
 #[derive(Default)]
 pub(in crate::text::markdown) struct Footnotes {
     numbers: HashMap<String, usize>,
     referenced: HashSet<usize>,
     n_written: HashMap<usize, usize>,
     defined: HashSet<usize>,
-    /// The definition being written.
+    /// Number of the footnote whose definition is being written; `None` outside of definitions.
     current: Option<usize>,
 }
 
