@@ -49,12 +49,12 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct TrustArgs {
-    /// The file, or the folder that contains it [default: ./callboard.toml]
+    /// Configuration file to trust, or the folder that contains it [default: ./callboard.toml]
     path: Option<PathBuf>,
-    /// List the trusted files.
+    /// List the trusted configuration files.
     #[arg(long, conflicts_with_all = ["path", "revoke"])]
     list: bool,
-    /// No longer trust the file.
+    /// Stop trusting the configuration file.
     #[arg(long)]
     revoke: bool,
 }
@@ -79,16 +79,17 @@ pub(crate) struct ServeArgs {
     /// Log level: error, warn, info or debug [default: info]
     #[arg(long, value_name = "LEVEL", env = "CALLBOARD_LOG")]
     pub(crate) log: Option<LevelFilter>,
-    /// Meant for the environment only: every user of the machine can read command lines.
+    /// Access token. Meant for the environment only: every user of the machine can read command
+    /// lines.
     #[arg(long, env = "CALLBOARD_TOKEN", hide = true, hide_env_values = true)]
     pub(crate) token: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {
-    /// The agent's id, as configured; `callboard doctor` lists the agents.
+    /// Id of the agent that answers, as configured; `callboard doctor` lists the agents.
     pub(crate) agent: String,
-    /// The message; `-` reads it from standard input.
+    /// Text of the message; `-` reads it from standard input.
     pub(crate) text: String,
     /// Continue this session instead of creating a new one.
     #[arg(long, value_name = "ID", conflicts_with = "workspace")]
@@ -99,10 +100,10 @@ pub(crate) struct SendArgs {
     /// Print the records of the log, one per line, instead of text.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Allow every call that needs an approval, once.
+    /// Allow every tool call that needs an approval, once.
     #[arg(long, conflicts_with = "deny")]
     pub(crate) yes: bool,
-    /// Deny every call that needs an approval.
+    /// Deny every tool call that needs an approval.
     #[arg(long)]
     pub(crate) deny: bool,
     #[command(flatten)]
@@ -111,7 +112,7 @@ pub(crate) struct SendArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// The session's id, as in the address of its page.
+    /// Id of the session, as in the address of its page.
     pub(crate) session: String,
     #[arg(long, default_value = Format::Jsonl.word(), value_parser = export_format())]
     pub(crate) format: Format,
@@ -130,13 +131,13 @@ pub(crate) struct ImportArgs {
     /// Import every conversation in the programs' own folders.
     #[arg(long, conflicts_with = "paths")]
     pub(crate) all: bool,
-    /// Also import a last turn that has not ended, as interrupted.
+    /// Also import the last turn of a conversation if it has not ended, as interrupted.
     #[arg(long)]
     pub(crate) r#final: bool,
-    /// Format of the files, if they are not conversations of these programs.
+    /// Format of the files, if they are not conversations of Claude Code, Codex or Pi.
     #[arg(long, value_name = "FORMAT", value_parser = import_format(), requires = "paths")]
     pub(crate) format: Option<ImportFormat>,
-    /// Agent that continues the sessions [default: the first available agent]
+    /// Id of the agent that continues the imported sessions [default: the first available agent]
     #[arg(long, value_name = "ID", requires = "format")]
     pub(crate) agent: Option<String>,
     #[command(flatten)]
@@ -164,7 +165,8 @@ fn import_format() -> impl TypedValueParser<Value = ImportFormat> {
     PossibleValuesParser::new(words).try_map(|word| ImportFormat::parse(&word))
 }
 
-/// Parses an address such as `127.0.0.1:4520`, or only a port.
+/// Parses an address to listen on, such as `127.0.0.1:4520`, or only a port of the loopback
+/// address.
 pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
     let port = text.parse().map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     let address = port.or_else(|_| text.replace("localhost:", "127.0.0.1:").parse());

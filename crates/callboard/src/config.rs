@@ -41,14 +41,16 @@ const DEFAULT_RAW_DAYS: u32 = 30;
 
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// Configuration file that was read.
+    /// Path of the configuration file that was read; `None` if there is none.
     pub(crate) file: Option<PathBuf>,
-    /// Configuration file in the working folder that was skipped because it is not trusted.
+    /// Path of the configuration file in the working folder that was skipped because it is not
+    /// trusted; `None` if none was.
     pub(crate) skipped_file: Option<PathBuf>,
     pub(crate) listen: SocketAddr,
     pub(crate) data: PathBuf,
     pub(crate) sync: store::Sync,
-    /// Configured access token. If there is none, one is generated and kept in the data folder.
+    /// Access token from the command line or the environment. If it is `None`, a token is generated
+    /// and kept in the data folder.
     pub(crate) token: Option<String>,
     pub(crate) public_url: Option<String>,
     pub(crate) allowed_origins: Vec<String>,
@@ -71,17 +73,17 @@ pub(crate) struct Environment {
     pub(crate) home: Option<PathBuf>,
     pub(crate) xdg_data_home: Option<PathBuf>,
     pub(crate) xdg_config_home: Option<PathBuf>,
-    /// Looks up an environment variable that the configuration names.
+    /// Function that looks up an environment variable that the configuration names.
     pub(crate) variable: fn(&str) -> Option<String>,
-    /// Returns all environment variables; child processes get them through
-    /// [`Self::child_variables`].
+    /// Function that returns all environment variables of the server; child processes get them
+    /// through [`Self::child_variables`].
     pub(crate) variables: fn() -> Vec<(OsString, OsString)>,
 }
 
 impl Environment {
-    /// Returns the variables that child processes may inherit. Relative entries of `PATH` are
-    /// removed: through them a command would run files of the workspace under the names of
-    /// installed programs.
+    /// Returns the environment variables that child processes may inherit. Relative entries of
+    /// `PATH` are removed: through them a command would run files of the workspace under the names
+    /// of installed programs.
     fn child_variables(&self) -> Vec<(OsString, OsString)> {
         let mut variables = (self.variables)();
         for (_, path) in variables.iter_mut().filter(|(name, _)| name == PATH) {
@@ -113,11 +115,11 @@ struct ServerSection {
     listen: Option<SocketAddr>,
     data: Option<PathBuf>,
     sync: Option<SyncWord>,
-    /// Address at which a proxy in front of the server is reached.
+    /// Origin of a proxy through which browsers reach the server.
     public_url: Option<String>,
-    /// Origins of other front ends that may use the API with the token.
+    /// Origins of other web pages that may use the API with the access token.
     allowed_origins: Vec<String>,
-    /// Number of days that raw lines of programs are kept.
+    /// Number of days that raw lines of programs are kept; zero keeps none. `None` for the default.
     raw_days: Option<u32>,
 }
 
@@ -128,7 +130,7 @@ enum SyncWord {
     Normal,
 }
 
-/// Value of `demo`: `false` or a table of settings.
+/// Value of the key `demo` in the configuration file: a boolean or a table of settings.
 #[derive(Debug)]
 enum DemoSection {
     Wanted(bool),
@@ -195,7 +197,8 @@ impl Default for DemoSection {
 }
 
 impl Config {
-    /// Loads the configuration from the file, if there is one. Flags and environment variables override it.
+    /// Loads the configuration from the file, if there is one. Flags and environment variables
+    /// override the file.
     pub(crate) fn load(args: ServeArgs, environment: &Environment) -> anyhow::Result<Self> {
         let Chosen { file, skipped } = choose_file(&args, environment)?;
         let source = file.as_ref().map(|it| Source::new(&it.path, it.text.clone()));
@@ -205,7 +208,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Loads the configuration for a command that does not listen.
+    /// Loads the configuration for a command that does not listen on the configured address.
     pub(crate) fn for_command(args: ServeArgs, environment: &Environment) -> anyhow::Result<Self> {
         Self::load(ServeArgs { listen: Some(default_listen()), ..args }, environment)
     }
@@ -267,7 +270,8 @@ impl Environment {
         })
     }
 
-    /// Returns the user's own configuration folder.
+    /// Returns the folder of the user's own configuration files; `None` if the user has no home
+    /// folder.
     fn config_home(&self) -> Option<PathBuf> {
         let config_home = self.xdg_config_home.clone();
         config_home.or_else(|| Some(self.home.as_ref()?.join(".config")))
@@ -280,7 +284,8 @@ struct Chosen {
     skipped: Option<PathBuf>,
 }
 
-/// Returns the configuration file: the named one, a trusted one in the working folder, or the user's own.
+/// Chooses the configuration file: the one named by a flag, a trusted one in the working folder, or
+/// the user's own.
 fn choose_file(args: &ServeArgs, environment: &Environment) -> anyhow::Result<Chosen> {
     if let Some(path) = &args.config {
         let file = Candidate::read(environment.working_dir.join(path))?;
@@ -307,7 +312,7 @@ fn default_listen() -> SocketAddr {
     DEFAULT_LISTEN.parse().expect("the default is an address")
 }
 
-/// Returns an error if the server would listen beyond this machine without protection, because access to
+/// Returns an error if the server would listen on the network without protection, because access to
 /// the page is access to the machine.
 fn check_exposure(config: &Config) -> anyhow::Result<()> {
     let listen = config.listen;
@@ -331,7 +336,8 @@ fn check_origins(origins: &[String]) -> anyhow::Result<Vec<String>> {
     origins.iter().map(|origin| check_origin(origin)).collect()
 }
 
-/// Checks an origin and returns it as browsers send it: scheme, name and port.
+/// Checks an origin from the configuration and returns it as browsers send it: scheme, host and
+/// port.
 fn check_origin(url: &str) -> anyhow::Result<String> {
     let trimmed = url.trim_end_matches('/');
     let name = trimmed.strip_prefix("https://").or_else(|| trimmed.strip_prefix("http://"));
@@ -343,7 +349,7 @@ fn check_origin(url: &str) -> anyhow::Result<String> {
     Ok(trimmed.to_ascii_lowercase())
 }
 
-/// Returns the folder in which programs keep their data on this platform.
+/// Returns the default data folder of Callboard on this platform.
 fn default_data_dir(environment: &Environment) -> anyhow::Result<PathBuf> {
     let no_home = "no home folder: say where to keep data with --data DIR";
     if cfg!(target_os = "macos") {

@@ -13,10 +13,10 @@ use crate::config::{Config, Environment};
 use runtime::agents::Agent;
 use session::HOW_TO_GET_ONE;
 
-/// Time limit of the database check and of the start of MCP servers.
+/// Time limit of the database check and of the start of MCP servers in `callboard doctor`.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Result of one check: subject, state and message.
+/// Result of one check of `callboard doctor`: subject, state and message.
 struct Finding {
     subject: &'static str,
     state: State,
@@ -26,7 +26,7 @@ struct Finding {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Good,
-    /// Optional and not installed.
+    /// The checked part is optional and missing, or was skipped.
     Absent,
     Problem,
 }
@@ -93,7 +93,7 @@ fn configuration(config: &Config) -> Vec<Finding> {
     [Finding { subject, state: State::Good, message: file }].into_iter().chain(skipped).collect()
 }
 
-/// Returns the address of the server that holds the folder, if there is one.
+/// Returns the address of the server that holds the data folder; `None` if there is none.
 fn running_server(data: &Path) -> Option<String> {
     store::holder_of(data)?.address
 }
@@ -147,7 +147,7 @@ fn database(data: &Path) -> Vec<Finding> {
     problems.into_iter().chain([advice]).map(problem).collect()
 }
 
-/// Tests whether the folder is writable, with a temporary file.
+/// Tests whether the data folder is writable, with a temporary file.
 fn check_writable(data: &Path) -> std::io::Result<()> {
     let probe = data.join(".doctor");
     std::fs::write(&probe, "can this be written?")?;
@@ -215,8 +215,8 @@ async fn agents(config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// Reports messages of programs that this version does not recognise. Newer versions of a program may
-/// send them.
+/// Reports messages of programs that this version of Callboard does not recognise. Newer versions
+/// of a program may send them.
 fn unrecognized(data: &Path) -> Vec<Finding> {
     let subject = "unrecognized";
     let found = match store::unrecognized_in(data) {

@@ -35,7 +35,7 @@ pub(crate) async fn run(args: ExportArgs, config: Config) -> anyhow::Result<()> 
     }
 }
 
-/// Returns an error if the log has no record with this number yet.
+/// Returns an error if the session's log has no record with the number `at` yet.
 fn check_number(at: Option<u64>, head: Option<Seq>) -> anyhow::Result<()> {
     match (at, head) {
         (Some(at), Some(Seq(head))) if at > head => {
@@ -68,7 +68,8 @@ async fn head_at_server(server: &ServerFile, session: &SessionId) -> anyhow::Res
     Ok(session["head"].as_u64().map(Seq))
 }
 
-/// Sends a GET request to the server. `None` if there is no such session.
+/// Sends a GET request to the server and returns the response body; `None` if the server does not
+/// find the session.
 async fn ask(server: &ServerFile, path: &str) -> anyhow::Result<Option<String>> {
     let ServerFile { address, token } = server;
     let answer =

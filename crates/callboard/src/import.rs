@@ -19,7 +19,8 @@ use runtime::import::{
     plan,
 };
 
-/// Number of characters of the first message that identify a conversation in the list.
+/// Number of characters of the first message that identify a conversation in the list of
+/// conversations.
 const FIRST_WORDS: usize = 60;
 
 pub(crate) async fn run(
@@ -60,10 +61,10 @@ pub(crate) async fn run(
     }
 }
 
-/// A file to import.
+/// A file that `callboard import` reads.
 enum File {
     OfProgram(Found),
-    /// A file whose format was given.
+    /// A file whose format was given with `--format`.
     Named(PathBuf, ImportFormat),
 }
 
@@ -76,7 +77,8 @@ impl File {
     }
 }
 
-/// Returns the files at the given paths. Without paths, returns the files in the folders of the programs.
+/// Returns the files to import at the given paths. Without paths, returns the files in the
+/// conversation folders of the programs.
 fn find_files(args: &ImportArgs, environment: &Environment) -> anyhow::Result<Vec<File>> {
     let (mut found, mut named) = (Vec::new(), Vec::new());
     for path in &args.paths {
@@ -97,7 +99,7 @@ fn find_files(args: &ImportArgs, environment: &Environment) -> anyhow::Result<Ve
     Ok(found.into_iter().map(File::OfProgram).chain(named).collect())
 }
 
-/// Lists the available conversations without importing them.
+/// Lists the conversations that can be imported, without importing them.
 fn list(found: &[File]) -> anyhow::Result<()> {
     for it in found {
         let File::OfProgram(it) = it else { continue };
@@ -128,7 +130,7 @@ fn described(found: &Found) -> anyhow::Result<String> {
     Ok(format!("{day}{kind}, {count}: {words:?}\n    {path}"))
 }
 
-/// Imports a conversation and returns a description of the outcome.
+/// Imports a conversation of a program and returns a description of the outcome.
 async fn import(
     access: &DataAccess,
     found: &Found,
@@ -231,7 +233,7 @@ async fn post(server: &ServerFile, query: &[(&str, &str)], body: String) -> anyh
     })
 }
 
-/// Returns the number of turns that can be imported.
+/// Returns the number of turns of a conversation that can be imported.
 fn turns(conversation: &Conversation) -> usize {
     conversation.read("").map_or(0, |it| it.turns.len())
 }

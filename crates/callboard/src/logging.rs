@@ -8,12 +8,13 @@ use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Metadata, Subscriber, span};
 
-/// Target that is not logged, because it contains the messages of MCP servers at every level.
+/// Target of log events that are dropped, because they contain the messages of MCP servers at every
+/// level.
 const IGNORED_TARGET: &str = "rmcp";
 const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Logs events of this level and more important ones. The filter needs no pattern language.
+/// Starts to log events of this level and more important ones on standard error.
 pub(crate) fn start(level: LevelFilter) {
     // An error of the log itself cannot be reported.
     let write = |line: &str| drop(std::io::stderr().lock().write_all(line.as_bytes()));
@@ -26,7 +27,7 @@ pub(crate) fn start(level: LevelFilter) {
 struct Logger<W> {
     level: LevelFilter,
     colours: bool,
-    /// Writes a line, which includes its line break.
+    /// Function that writes a line of the log, which includes its line break.
     write: W,
 }
 
@@ -61,7 +62,7 @@ impl<W: Fn(&str) + 'static> Subscriber for Logger<W> {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// Message of an event and its other fields as `name=value`.
+/// Message of a log event, and its other fields as `name=value`.
 #[derive(Default)]
 struct Fields {
     message: String,

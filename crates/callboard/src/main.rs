@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-/// Returns memory to the system after peaks (large pages, imports, password checks), which the
-/// allocator of the C library would keep. See docs/decisions/0050-allocator.md.
+/// Memory allocator of the program. It returns memory to the system after peaks (large pages,
+/// imports, password checks), which the allocator of the C library would keep. See
+/// docs/decisions/0050-allocator.md.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

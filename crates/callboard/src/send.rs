@@ -30,7 +30,7 @@ use keyboard::Keyboard;
 use runtime::clock;
 use screen::{Ink, Piece, Screen};
 
-/// Exit code after Ctrl-C.
+/// Exit code of `callboard send` after Ctrl-C.
 const STOPPED: u8 = 130;
 const NO_APPROVER: &str =
     "Nobody can approve calls now. Continue without calls that need an approval.";
@@ -86,8 +86,8 @@ fn message_text(argument: &str) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Returns who decides about calls. Without an option and without a terminal, calls are denied,
-/// unless a page of the running server can decide.
+/// Returns the source of decisions about tool calls that need an approval. Without an option and
+/// without a terminal, calls are denied, unless a page of the running server can decide.
 fn decider(args: &SendArgs, is_own: bool) -> Decider {
     match (io::stdin().is_terminal() && io::stderr().is_terminal(), is_own) {
         _ if args.yes => Decider::Yes,
@@ -119,7 +119,7 @@ impl Signals {
     }
 }
 
-/// State of the command: the message, and the run that answers it.
+/// State of `callboard send`: the sent message, and the run that answers it.
 struct Turn {
     client: Client,
     client_id: ClientId,
@@ -130,15 +130,15 @@ struct Turn {
     screen: Screen,
     questions: VecDeque<Question>,
     keyboard: Option<Keyboard>,
-    /// Whether the user has asked to stop.
+    /// Whether the user has asked to stop the run.
     is_stopping: bool,
 }
 
 #[derive(Debug, PartialEq)]
 enum Stage {
-    /// The message is not in the log yet.
+    /// The message was sent and is not in the log yet.
     Sent,
-    /// The message is queued.
+    /// The message is in the queue of the session.
     Queued(MessageId),
     /// The message is in the log, and the next run answers it.
     Taken,
@@ -207,7 +207,8 @@ impl Turn {
         }
     }
 
-    /// Updates the stage of the message: through the queue to the run that answers it.
+    /// Updates the stage of the sent message by a record: through the queue to the run that answers
+    /// it.
     async fn track_message(&mut self, record: &Record) -> anyhow::Result<()> {
         match &record.event {
             Event::MessageQueued { client_id, message_id, .. }
@@ -290,7 +291,7 @@ impl Turn {
         self.client.send_command("approve_tool", decided.into_frame(call_id)).await
     }
 
-    /// Shows the next call that needs a decision, and asks for it.
+    /// Shows the next tool call that needs a decision, and asks for the decision.
     fn ask_next(&mut self) -> anyhow::Result<()> {
         let Some(question) = self.questions.front() else { return Ok(()) };
         print(&self.screen.propose(&question.call_id))?;
@@ -320,7 +321,7 @@ impl Turn {
         }
     }
 
-    /// Removes a question that was decided elsewhere or whose run was stopped.
+    /// Removes the question about a tool call that was decided elsewhere or whose run was stopped.
     fn drop_question(&mut self, call_id: &CallId, by: &str) -> anyhow::Result<()> {
         let is_asked = self.questions.front().is_some_and(|it| it.call_id == *call_id);
         self.questions.retain(|it| it.call_id != *call_id);
@@ -332,7 +333,8 @@ impl Turn {
         Ok(())
     }
 
-    /// Stops the run. The second call exits without waiting.
+    /// Stops the run, or removes the message from the queue. The second call of this function exits
+    /// without waiting.
     async fn stop(&mut self) -> anyhow::Result<Option<RunStatus>> {
         if std::mem::replace(&mut self.is_stopping, true) {
             return Ok(Some(RunStatus::Cancelled));
@@ -350,7 +352,7 @@ impl Turn {
         Ok(None)
     }
 
-    /// Prints a note. With `--json`, only warnings and errors are printed.
+    /// Prints a note of the command itself. With `--json`, only warnings and errors are printed.
     fn note(&mut self, ink: Ink, words: &str) -> anyhow::Result<()> {
         let pieces = self.screen.message(ink, words);
         if self.json && !matches!(ink, Ink::Yellow | Ink::Red) {

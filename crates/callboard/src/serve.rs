@@ -33,34 +33,35 @@ use web::{App, Edge, ProgramMcp, oldest_sign_in};
 use crate::config::Config;
 use crate::logging;
 
-/// Limit on open files, which include connections and programs.
+/// Limit on open files of the server, which include connections and programs.
 const OPEN_FILES: u64 = 65_536;
 const UPKEEP: Duration = Duration::from_secs(3600);
 /// A day in milliseconds.
 const DAY: i64 = 24 * 60 * 60 * 1000;
-/// Interval of checks of the data folder while nothing is written.
+/// Interval of the checks that the files in the data folder were not removed or replaced.
 const FILES_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Time that syntax grammars stay loaded without use.
+/// Time after which unused syntax grammars are unloaded.
 const GRAMMARS_KEPT: Duration = Duration::from_secs(300);
 
-/// Address and token of a running server. Only its owner may read the file.
+/// Content of `server.json`: address and token of a running server. Only its owner may read the
+/// file.
 #[derive(serde::Serialize, serde::Deserialize)]
 pub(crate) struct ServerFile {
     pub(crate) address: String,
     pub(crate) token: String,
 }
 
-/// Access of a command to the sessions.
+/// Access of a command to the sessions of a data folder.
 pub(crate) enum DataAccess {
     /// The data folder itself, locked by this command.
     Folder(Store),
-    /// The server that holds the folder.
+    /// The running server that holds the data folder.
     Server(ServerFile),
 }
 
 impl DataAccess {
-    /// Locks the data folder, or finds the server that holds it. `holder` is the name of this command, which
-    /// is shown to other processes that find the folder in use.
+    /// Locks the data folder, or finds the running server that holds it. `holder` is the name of
+    /// this command, which is shown to other processes that find the folder in use.
     pub(crate) fn open(config: &Config, holder: &str) -> anyhow::Result<Self> {
         match open_store(config, holder) {
             Ok(store) => Ok(Self::Folder(store)),
@@ -105,7 +106,7 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<()> {
     server.stop().await
 }
 
-/// A running server.
+/// A server that runs in this process.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) token: String,
@@ -193,7 +194,7 @@ impl Server {
     }
 }
 
-/// Returns a function that stores files of MCP servers.
+/// Returns a function that stores files from the results of MCP servers.
 fn keep_in(store: &Store) -> StoreFile {
     let store = store.clone();
     Arc::new(move |bytes| {
@@ -210,8 +211,8 @@ fn open_store(config: &Config, holder: &str) -> Result<Store, OpenError> {
     Store::open(&config.data, options)
 }
 
-/// Deletes unreferenced uploads after a day and raw lines after `raw_days`, and unloads unused
-/// grammars.
+/// Maintains the data of the server until it is aborted: deletes unreferenced uploads after a day
+/// and raw lines after `raw_days`, checks the data folder, and unloads unused grammars.
 async fn upkeep(store: Store, raw_days: u32) {
     let mut hours = tokio::time::interval(UPKEEP);
     let mut minutes = tokio::time::interval(GRAMMARS_KEPT);
@@ -251,7 +252,8 @@ fn write_shipped_files(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Installs handlers of Ctrl-C and SIGTERM, and returns a future that completes at the first signal.
+/// Installs handlers for Ctrl-C and SIGTERM, and returns a future that completes at the first
+/// signal.
 fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
@@ -263,7 +265,8 @@ fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Returns the configured token, or the previous one, so that open pages stay signed in, or a new one.
+/// Returns the access token: the configured token, or the previous one, so that open pages stay
+/// signed in, or a new one. Writes it to `server.json`.
 fn choose_token(config: &Config, address: SocketAddr) -> anyhow::Result<String> {
     let path = server_file(&config.data);
     let kept = || read_server_file(&config.data).map(|it| it.token);
@@ -273,7 +276,8 @@ fn choose_token(config: &Config, address: SocketAddr) -> anyhow::Result<String> 
     Ok(token)
 }
 
-/// Tolerates a full disk, so that the server starts and sessions can be read and deleted.
+/// Accepts a failure to write a file on a full disk, so that the server starts and sessions can be
+/// read and deleted.
 fn unless_full(path: &Path, written: std::io::Result<()>) -> anyhow::Result<()> {
     match written {
         Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
@@ -307,7 +311,7 @@ fn allow_many_connections() {
     }
 }
 
-/// Prints the ready line, the only output on standard output.
+/// Prints the ready line, the only output of the server on standard output.
 #[expect(clippy::print_stdout, reason = "the ready line is our interface")]
 fn announce(address: SocketAddr, token: &str) -> anyhow::Result<()> {
     println!("callboard listening on http://{address}/?token={token}");

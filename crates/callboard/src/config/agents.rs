@@ -23,8 +23,8 @@ const DEFAULT_PARALLEL_TOOLS: usize = 8;
 const DEFAULT_RETRIES: u32 = 4;
 const DEFAULT_TIMEOUT_SECONDS: u64 = 300;
 
-/// An `[[agents]]` table. All kinds share one type, so that errors name their line; the keys of each
-/// kind are checked afterwards.
+/// An `[[agents]]` table of the configuration file. All kinds of agents share one type, so that
+/// errors name their line; the keys of each kind are checked afterwards.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AgentSection {
@@ -64,7 +64,8 @@ pub(super) struct AgentSection {
 }
 
 impl AgentSection {
-    /// Returns the names of environment variables that hold the agent's keys.
+    /// Returns the names of the environment variables that hold the API keys and other secrets of
+    /// the agent.
     pub(super) fn key_variables(&self) -> impl Iterator<Item = &str> {
         let values = self.headers.iter().flatten().map(|(_, it)| it);
         let values = values.chain(self.env.iter().flatten().map(|(_, it)| it));
@@ -83,14 +84,14 @@ enum KindWord {
     Pi,
 }
 
-/// Keys that all kinds of agents have.
+/// Keys of an `[[agents]]` table that all kinds of agents have.
 const COMMON: [&str; 6] = ["id", "kind", "description", "workspace", "agents_allow", "agents_deny"];
-/// Keys of program agents. Model agents share `model`.
+/// Further keys of an `[[agents]]` table for a program agent. Model agents share `model`.
 const OF_PROGRAMS: [&str; 6] =
     ["command", "args", "model", "env", "permission_mode", "idle_minutes"];
 
-/// Returns the agents of the file, and the demo agent unless it is disabled or its name is taken.
-/// If the file has no agents, the known programs are included, installed or not.
+/// Returns the configured agents, and the demo agent unless it is disabled or its id is taken. If
+/// no agents are configured, the known programs are included, installed or not.
 pub(super) fn agents(
     file: &File,
     source: &Source,
@@ -205,7 +206,7 @@ impl KindWord {
     }
 }
 
-/// Returns an error for keys that belong to another kind of agent.
+/// Returns an error if an `[[agents]]` table has a key of another kind of agent.
 fn check_keys(section: &AgentSection) -> anyhow::Result<()> {
     let table = toml::Table::try_from(section)?;
     let is_of_programs = |key: &str| key != "model" && OF_PROGRAMS.contains(&key);
@@ -298,7 +299,7 @@ fn base_url(section: &AgentSection) -> anyhow::Result<String> {
     Ok(base_url)
 }
 
-/// Returns the value of a key, or the default. The value must be at least one.
+/// Returns the value of a configuration key, or the default. A value below one is an error.
 pub(super) fn at_least_one<T: PartialOrd + From<u8>>(
     key: &str,
     value: Option<T>,
@@ -311,8 +312,8 @@ pub(super) fn at_least_one<T: PartialOrd + From<u8>>(
     Ok(value)
 }
 
-/// Returns headers for requests. A value `env:NAME` refers to a variable, so that the file needs no
-/// secrets.
+/// Returns the HTTP headers for requests to a model. A value `env:NAME` refers to an environment
+/// variable, so that the configuration file needs no secrets.
 fn headers(
     section: &AgentSection,
     variable: &mut impl FnMut(&str) -> Option<String>,
@@ -331,8 +332,8 @@ fn headers(
     Ok(headers)
 }
 
-/// Returns the choice of tools; all tools if the key is missing. In patterns, only the ids of MCP servers are
-/// checked, because their tools are not known yet.
+/// Returns the tools that a model agent may use; all tools if the key `tools` is missing. For tools
+/// of MCP servers, only the ids of the servers are checked, because the tools are not known yet.
 fn tools(section: &AgentSection, file: &File) -> anyhow::Result<ToolChoice> {
     let Some(wanted) = &section.tools else { return Ok(ToolChoice(None)) };
     let names = Tools::names();
@@ -355,7 +356,8 @@ fn tools(section: &AgentSection, file: &File) -> anyhow::Result<ToolChoice> {
     Ok(ToolChoice(Some(wanted.iter().map(|it| Pattern::new(it)).collect())))
 }
 
-/// Returns the model parameters of a request, and the additional fields that the service accepts.
+/// Returns the model parameters for the body of a request to a model, and the additional fields
+/// from the key `extra`.
 fn body(section: &AgentSection) -> anyhow::Result<Map<String, Value>> {
     let mut body = Map::new();
     let known = [

@@ -7,15 +7,16 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-/// Maximum number of harmless settings that are listed; further ones are counted, so that the
-/// others stay visible.
+/// Maximum number of harmless settings of a configuration file that are listed. Further ones are
+/// only counted, so that the other settings stay visible.
 const MAX_SETTINGS: usize = 40;
 
-/// Settings that start nothing, permit nothing and connect to nothing.
+/// Paths of settings that start nothing, permit nothing and connect to nothing.
 const DISPLAY_ONLY: [&[&str]; 1] = [&["demo", "pace"]];
 
-/// Returns one line for each setting of a file in this folder. Settings that run or permit
-/// something come last, so that they are next to the prompt. Empty if the file needs no agreement.
+/// Returns one line for each setting of a configuration file in `folder`. Settings that run or
+/// permit something come last, so that they are next to the prompt. Empty if the file needs no
+/// agreement.
 pub(super) fn effects(text: &str, folder: &Path) -> Vec<String> {
     let Ok(table) = text.parse::<Table>() else {
         return vec!["stop the start: it is not valid TOML".to_owned()];
@@ -43,7 +44,7 @@ pub(super) fn effects(text: &str, folder: &Path) -> Vec<String> {
     lines
 }
 
-/// Calls `found` for every value that is not a table of further settings.
+/// Calls `found` with every TOML value that is not a table of further settings, and its path.
 fn walk(value: &Value, path: &mut Vec<String>, found: &mut impl FnMut(&[String], &Value)) {
     match value {
         Value::Table(table) => {
@@ -114,8 +115,8 @@ fn words(value: &Value) -> Vec<String> {
     }
 }
 
-/// Returns a warning if words name files in these folders, because an agreement covers only the
-/// configuration file, and such files can change later.
+/// Returns a warning if words of a command name files in these folders, else an empty text. A
+/// person's agreement covers only the configuration file, and such files can change later.
 ///
 /// A file is named by a relative path, or by the name of an existing one, as a word or within one
 /// (`--config=./file`, `sh -c "./file --option"`).

@@ -13,7 +13,7 @@ use super::agents::at_least_one;
 use super::source::{Key, Source};
 use super::{Environment, File};
 
-/// Environment variables that an MCP server inherits in addition to the configured ones.
+/// Names of environment variables that an MCP server inherits in addition to the configured ones.
 const INHERITED: [&str; 9] =
     ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
 const INHERITED_FAMILIES: [&str; 2] = ["LC_", "XDG_"];
@@ -34,13 +34,14 @@ pub(super) struct McpSection {
     url: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
-    /// Headers whose values are read from environment variables, by the names of the variables.
+    /// HTTP headers whose values are read from environment variables: header to name of the
+    /// variable.
     #[serde(default)]
     headers_env: BTreeMap<String, String>,
 }
 
 impl McpSection {
-    /// Returns the names of environment variables that hold the server's keys.
+    /// Returns the names of the environment variables that hold secrets of the MCP server.
     pub(super) fn key_variables(&self) -> impl Iterator<Item = &str> {
         let written = self.env.values().chain(self.headers.values());
         let named = self.headers_env.values().map(String::as_str);

@@ -26,14 +26,15 @@ const DEFAULT_TOOL_SECONDS: u64 = 120;
 const DEFAULT_PER_MINUTE: u32 = 30;
 const DEFAULT_RETRIES: u32 = 2;
 
-/// The `[approvals]` table: rules by tool name, and the timeout of approvals.
+/// The `[approvals]` table of the configuration file: rules by tool name, and the timeout of
+/// approvals.
 #[derive(Debug, Default)]
 pub(super) struct ApprovalsSection {
     timeout_seconds: Option<u64>,
     rules: BTreeMap<String, RuleSection>,
 }
 
-/// Rule for a tool: a word such as `"ask"`, or a table of patterns.
+/// Rule of the `[approvals]` table for a tool: a word such as `"ask"`, or a table of patterns.
 #[derive(Debug)]
 enum RuleSection {
     Word(Word),
@@ -122,13 +123,15 @@ struct PatternsSection {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ToolsSection {
     timeout_seconds: Option<u64>,
-    /// Number of calls per minute in a session; zero means no limit.
+    /// Maximum number of tool calls per minute in a session; zero means no limit, `None` the
+    /// default.
     per_minute: Option<u32>,
     retries: Option<u32>,
     http_private: bool,
 }
 
-/// Limits on messages that agents send to each other without a person.
+/// The `[exchanges]` table of the configuration file: limits on messages that agents send to each
+/// other without a person.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ExchangesSection {
@@ -161,8 +164,8 @@ pub(super) fn approvals(
     Ok(Policy { rules, timeout_ms, private, search_path })
 }
 
-/// Checks that a rule names a known tool. Tools of MCP servers are not checked, because they are not known
-/// yet.
+/// Checks that a rule of the `[approvals]` table names a known tool. Tools of MCP servers are not
+/// checked, because they are not known yet.
 fn check_name(tool: &str) -> anyhow::Result<()> {
     let names = Tools::names();
     let pattern = Pattern::new(tool);
@@ -230,18 +233,19 @@ pub(super) fn exchanges(section: &ExchangesSection) -> anyhow::Result<ExchangeLi
     })
 }
 
-/// Returns the environment variables that hold the keys of models and MCP servers.
+/// Returns the names of the environment variables that hold secrets of agents and MCP servers.
 pub(super) fn key_variables(file: &File) -> Vec<&str> {
     let of_agents = file.agents.iter().flat_map(AgentSection::key_variables);
     of_agents.chain(file.mcp_servers.iter().flat_map(McpSection::key_variables)).collect()
 }
 
-/// Returns `PATH` for the commands that agents run.
+/// Returns the value of `PATH` for the commands that agents run; `None` if it is not set.
 fn search_path(environment: &Environment) -> Option<OsString> {
     environment.child_variables().into_iter().find(|(name, _)| name == PATH).map(|(_, path)| path)
 }
 
-/// Returns whether a variable of this name is considered a secret, which commands of agents do not get.
+/// Returns whether an environment variable of this name is considered a secret, which commands of
+/// agents do not get.
 pub(super) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let words = ["KEY", "TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "COOKIE"];
@@ -251,8 +255,8 @@ pub(super) fn is_secret(name: &str) -> bool {
         || ends.iter().any(|it| name.ends_with(it))
 }
 
-/// Returns whether a value is a URL with a password, like those of databases, or with a token in
-/// place of the user name.
+/// Returns whether the value of an environment variable is a URL with a password, like those of
+/// databases, or with a token in place of the user name.
 pub(super) fn has_password(value: &OsStr) -> bool {
     let address = value.to_str().and_then(|it| Url::parse(it).ok());
     let is_web = |it: &Url| matches!(it.scheme(), "http" | "https");

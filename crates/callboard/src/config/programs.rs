@@ -15,8 +15,8 @@ use runtime::agents::{Agent, AgentKind, MessagePolicy, ProgramAgent, ProgramSett
 
 const DEFAULT_IDLE_MINUTES: u64 = 10;
 
-/// Names of environment variables that a program inherits. Other variables have to be in its `env`, so that
-/// commands of the program do not get keys that are meant for other programs.
+/// Names of environment variables that a program agent inherits. Other variables have to be in its
+/// `env`, so that commands of the program do not get keys that are meant for other programs.
 const INHERITED: [&str; 14] = [
     "PATH",
     "HOME",
@@ -34,7 +34,7 @@ const INHERITED: [&str; 14] = [
     "IS_SANDBOX",
 ];
 const INHERITED_PREFIXES: [&str; 6] = ["LC_", "XDG_", "GIT_", "SSH_", "NODE_", "NPM_CONFIG_"];
-/// Proxy variables, which may be written in capitals or small letters.
+/// Names of proxy variables, which a program agent inherits in capitals or small letters.
 const PROXIES: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"];
 
 pub(super) fn configured(
@@ -63,8 +63,8 @@ pub(super) fn configured(
     Ok(made(kind, settings, section.idle_minutes, inherited(kind, environment, keys)))
 }
 
-/// Returns the permission modes of Callboard and of the program. With any other mode, the program would
-/// exit at its start.
+/// Returns the permission modes that a program agent can be configured with: those of Callboard and
+/// of the program. With any other mode, the program would exit at its start.
 fn permission_modes(kind: ProgramKind) -> &'static [&'static str] {
     match kind {
         ProgramKind::Claude => &[
@@ -100,7 +100,7 @@ fn check_permission_mode(kind: ProgramKind, section: &AgentSection) -> anyhow::R
     Ok(())
 }
 
-/// Returns a program agent with default settings, for a file without agents.
+/// Returns a program agent with default settings, for a configuration without agents.
 pub(super) fn unconfigured(kind: ProgramKind, environment: &Environment, keys: &[&str]) -> Agent {
     let id = kind.word().to_owned();
     let settings = ProgramSettings { command: vec![id.clone()], ..ProgramSettings::default() };
@@ -124,8 +124,8 @@ fn made(
     ProgramAgent::new(kind, settings, inherited, idle_timeout)
 }
 
-/// Returns the variables of `env`. A value `env:NAME` refers to a variable, so that the file needs
-/// no secrets.
+/// Returns the environment variables from the key `env` of a program agent. A value `env:NAME`
+/// refers to another variable, so that the configuration file needs no secrets.
 fn env(section: &AgentSection, environment: &Environment) -> anyhow::Result<Vec<(String, String)>> {
     let mut env = Vec::new();
     for (name, value) in section.env.iter().flatten() {
@@ -143,11 +143,11 @@ fn env(section: &AgentSection, environment: &Environment) -> anyhow::Result<Vec<
     Ok(env)
 }
 
-/// Returns the variables that a program inherits. `keys` are the variables that the configuration
-/// names as keys of models and MCP servers.
+/// Returns the environment variables that a program agent inherits. `keys` are the variables that
+/// the configuration names as keys of models and MCP servers.
 ///
-/// A program gets the variables of its own family, including its keys, and other variables that hold
-/// no secret.
+/// A program gets the variables of its own family, including its keys, and other variables that
+/// hold no secret.
 fn inherited(
     kind: ProgramKind,
     environment: &Environment,
@@ -168,10 +168,11 @@ fn inherited(
     variables
 }
 
-/// Environment variables that belong to a program.
+/// Environment variables that belong to one program, such as those of its vendor.
 struct Family {
     prefixes: &'static [&'static str],
-    /// Keys that the program gets, even if a model is configured with the same key.
+    /// Names of variables with keys that the program gets, even if a model is configured with the
+    /// same key.
     keys: &'static [&'static str],
 }
 

@@ -12,7 +12,8 @@ use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
 use crate::cli;
 
-/// Deserializes an address, in the notation of the flag, or a port as a number.
+/// Deserializes the address to listen on, in the notation of the flag `--listen`, or a port as a
+/// number.
 pub(super) fn listen<'de, D: Deserializer<'de>>(given: D) -> Result<Option<SocketAddr>, D::Error> {
     struct Listen;
 
@@ -51,7 +52,7 @@ where
     given.deserialize_any(Tables { name: "mcp_servers", of: PhantomData })
 }
 
-/// Visitor for an array of tables of one kind.
+/// Visitor for an array of tables of one kind, such as `[[agents]]`.
 struct Tables<T> {
     name: &'static str,
     of: PhantomData<T>,

@@ -13,7 +13,7 @@ pub(super) struct Source {
     text: String,
 }
 
-/// Error context with the key that caused the error.
+/// Error context with the configuration key that caused the error.
 #[derive(Debug)]
 pub(super) struct Key(String);
 
@@ -41,8 +41,8 @@ impl Source {
         })
     }
 
-    /// Adds the file and the line to an error in the table at this path. The line is that of the error's
-    /// key, or of the table if the error has no key.
+    /// Adds the configuration file and the line to an error in the table at this path. The line is
+    /// that of the error's key, or of the table if the error has no key.
     pub(super) fn at(&self, table: &[&str], error: anyhow::Error) -> anyhow::Error {
         let key = error.downcast_ref::<Key>().map(|it| it.0.clone());
         let path = table.iter().copied().chain(key.as_deref());
@@ -53,7 +53,7 @@ impl Source {
         error.context(position)
     }
 
-    /// Returns the line of the longest part of the path that exists.
+    /// Returns the line in the configuration file of the longest part of the path that exists.
     fn line<'a>(&self, path: impl Iterator<Item = &'a str>) -> Option<usize> {
         let document = DeTable::parse(&self.text).ok()?;
         let root = DeValue::Table(document.into_inner());
@@ -67,7 +67,8 @@ impl Source {
     }
 }
 
-/// Returns the value under a key of a table or at an index of a list, and its offset in the text.
+/// Returns the value under a key of a TOML table or at an index of a TOML list, and its offset in
+/// the text.
 fn inside<'a>(value: &'a DeValue<'_>, step: &str) -> Option<(usize, &'a DeValue<'a>)> {
     match value {
         DeValue::Table(table) => {
@@ -82,7 +83,7 @@ fn inside<'a>(value: &'a DeValue<'_>, step: &str) -> Option<(usize, &'a DeValue<
     }
 }
 
-/// Replaces the names of Rust types in a message of the parser.
+/// Replaces the names of Rust types in an error message of the TOML parser.
 fn in_words(message: &str) -> String {
     let Some((before, expected)) = message.rsplit_once("expected ") else {
         return message.to_owned();

@@ -23,27 +23,27 @@ pub(super) struct Candidate {
     pub(super) text: String,
 }
 
-/// An agreement to one content of one file.
+/// A person's agreement to one content of one configuration file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Agreement {
-    /// Canonical path of the file, without symbolic links.
+    /// Canonical path of the configuration file, without symbolic links.
     path: String,
     blake3: String,
 }
 
-/// The list of the user's agreements.
+/// The list of configuration files that the user has agreed to, in the user's configuration folder.
 pub(crate) struct TrustList {
     file: PathBuf,
 }
 
 impl TrustList {
-    /// Returns `None` if the user has no configuration folder.
+    /// Creates the list of agreements. Returns `None` if the user has no configuration folder.
     pub(crate) fn new(environment: &Environment) -> Option<Self> {
         let file = environment.config_home()?.join("callboard").join(LIST_NAME);
         Some(Self { file })
     }
 
-    /// Returns the agreements. The result is empty if the list cannot be read.
+    /// Returns the user's agreements. The result is empty if the list cannot be read.
     fn agreements(&self) -> Vec<Agreement> {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
@@ -53,7 +53,8 @@ impl TrustList {
         agreement_to(candidate).is_ok_and(|it| self.agreements().contains(&it))
     }
 
-    /// Adds an agreement; it replaces one to an earlier content of the file.
+    /// Adds an agreement to the content of a configuration file; it replaces one to an earlier
+    /// content of the file.
     fn add(&self, candidate: &Candidate) -> anyhow::Result<()> {
         let agreement = agreement_to(candidate)?;
         let mut agreements = self.agreements();
@@ -62,7 +63,7 @@ impl TrustList {
         self.write(&agreements)
     }
 
-    /// Removes an agreement. Returns whether there was one.
+    /// Removes the agreement to a configuration file. Returns whether there was one.
     fn remove(&self, path: &Path) -> anyhow::Result<bool> {
         let path = real_path(path).or_else(|_| text_of(path))?;
         let mut agreements = self.agreements();
@@ -111,7 +112,8 @@ impl Candidate {
         Self::read(path)
     }
 
-    /// Reads the file of a working folder. An unreadable file is skipped, with a message.
+    /// Reads the configuration file of a working folder. An unreadable file is skipped with a
+    /// message, and its path is the error.
     pub(super) fn found(path: PathBuf) -> Result<Self, PathBuf> {
         Self::read_to_trust(path.clone()).map_err(|error| {
             skip(&path, &format!("{error:#}"));
@@ -119,8 +121,9 @@ impl Candidate {
         })
     }
 
-    /// Returns whether the file may be used, because it has no effects, it was agreed to, or the person at
-    /// the terminal agrees now. `own` is the user's own file, which it would replace.
+    /// Returns whether the configuration file may be used, because it has no effects, it was agreed
+    /// to, or the person at the terminal agrees now. `own` is the user's own file, which it would
+    /// replace.
     pub(super) fn is_trusted(
         &self,
         own: Option<&Path>,
@@ -144,7 +147,7 @@ impl Candidate {
         Ok(true)
     }
 
-    /// Returns the folder that contains the file.
+    /// Returns the folder that contains the configuration file.
     fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new(""))
     }
@@ -194,7 +197,7 @@ pub(crate) fn agree(path: Option<&Path>, environment: &Environment) -> anyhow::R
     Ok(())
 }
 
-/// Runs `callboard trust --revoke`.
+/// Runs `callboard trust --revoke`: removes the agreement to a configuration file.
 #[expect(clippy::print_stdout, reason = "the answer to the command")]
 pub(crate) fn revoke(path: Option<&Path>, environment: &Environment) -> anyhow::Result<()> {
     let path = file_at(path, environment);
@@ -204,7 +207,7 @@ pub(crate) fn revoke(path: Option<&Path>, environment: &Environment) -> anyhow::
     Ok(())
 }
 
-/// Runs `callboard trust --list`.
+/// Runs `callboard trust --list`: prints the trusted configuration files.
 #[expect(clippy::print_stdout, reason = "the answer to the command")]
 pub(crate) fn list(environment: &Environment) -> anyhow::Result<()> {
     for Agreement { path, blake3 } in list_of(environment)?.agreements() {
@@ -223,7 +226,8 @@ fn list_of(environment: &Environment) -> anyhow::Result<TrustList> {
     TrustList::new(environment).context("no home folder: name the file with --config instead")
 }
 
-/// Returns the named file, or the configuration file in the named folder.
+/// Returns the path of the named configuration file, or of the configuration file in the named
+/// folder. The default is the working folder.
 fn file_at(path: Option<&Path>, environment: &Environment) -> PathBuf {
     let path = environment.working_dir.join(path.unwrap_or(Path::new(FILE_NAME)));
     if path.is_dir() { path.join(FILE_NAME) } else { path }

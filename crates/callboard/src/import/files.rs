@@ -11,17 +11,18 @@ use backends::import::{SideFile, detect};
 use crate::config::Environment;
 use runtime::import::Conversation;
 
-/// Number of bytes that identify the program that wrote a file.
+/// Number of bytes at the start of a file that identify the program that wrote the file.
 const HEAD: u64 = 64 * 1024;
 
-/// The file of a conversation.
+/// File in which a program keeps a conversation.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) path: PathBuf,
     pub(super) kind: ProgramKind,
 }
 
-/// Returns the conversation folders of the three programs, whether they exist or not.
+/// Returns the folders in which Claude Code, Codex and Pi keep conversations, whether they exist or
+/// not.
 pub(super) fn default_folders(environment: &Environment) -> Vec<PathBuf> {
     let home = environment.home.as_deref();
     let folder_of = |variable: &str, folder: &str, inside: &str| {
@@ -36,8 +37,8 @@ pub(super) fn default_folders(environment: &Environment) -> Vec<PathBuf> {
     folders.into_iter().flatten().collect()
 }
 
-/// Returns the conversations at a path: one file, or all files in a folder and below, sorted by
-/// name.
+/// Returns the conversation files at a path: one file, or all files in a folder and below, sorted
+/// by name.
 pub(super) fn find(path: &Path) -> anyhow::Result<Vec<Found>> {
     if path.is_dir() {
         let mut found = Vec::new();
@@ -88,7 +89,8 @@ pub(super) fn read_text(path: &Path) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns all files in a folder and below. Links are not followed, because they could form cycles.
+/// Returns all files in a folder and below. Symbolic links are not followed, because they could
+/// form cycles.
 fn files_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {

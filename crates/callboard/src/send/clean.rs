@@ -6,11 +6,11 @@
 
 use render::is_invisible;
 
-/// Sanitises a stream chunk by chunk, including escape sequences that span chunks.
+/// Sanitiser for streamed output on a terminal. Escape sequences may span chunks of the stream.
 #[derive(Debug, Default)]
 pub(super) struct Cleaner {
     state: State,
-    /// Whether the last character was a carriage return that may precede a line break.
+    /// Whether the last character was a carriage return, which may precede a line break.
     returned: bool,
 }
 
@@ -18,12 +18,12 @@ pub(super) struct Cleaner {
 enum State {
     #[default]
     Text,
-    /// After ESC.
+    /// After the escape character (ESC).
     Escape,
-    /// After `ESC [`, up to the final letter.
+    /// Inside a control sequence: after `ESC [`, up to the final letter.
     Sequence,
-    /// In a string sequence such as a title or a link, up to BEL or ESC. A line break ends it too,
-    /// so that an unterminated sequence hides no more than its line.
+    /// Inside a string sequence such as a title or a link, up to BEL or ESC. A line break ends it
+    /// too, so that an unterminated sequence hides no more than its line.
     Hidden,
 }
 
@@ -65,8 +65,8 @@ impl Cleaner {
     }
 }
 
-/// Returns a complete text with invisible characters escaped, as on the page. For texts that a person
-/// decides about.
+/// Returns a text with invisible characters escaped, except line breaks and tabs. For complete
+/// texts that a person decides about.
 pub(super) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -79,13 +79,14 @@ pub(super) fn visible(text: &str) -> String {
     shown
 }
 
-/// Returns a text on one line, with invisible characters escaped.
+/// Returns a text on one line, with invisible characters escaped and white space collapsed.
 pub(super) fn visible_line(text: &str) -> String {
     let shown = visible(text);
     shown.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns whether a character is a control character or changes the text direction.
+/// Returns whether a character must not reach the terminal: a control character, or one that is
+/// invisible or changes the text direction.
 fn needs_escape(letter: char) -> bool {
     letter.is_control()
         || matches!(

@@ -15,27 +15,27 @@ use transcript::{Record, Seq};
 
 use crate::serve::ServerFile;
 
-/// Maximum number of reconnects without a new record.
+/// Maximum number of reconnects to the server without a new record.
 const ATTEMPTS: u32 = 5;
 
 pub(super) struct Client {
     server: ServerFile,
     pub(super) session: String,
     socket: WebSocketStream<TcpStream>,
-    /// Number of the last record received.
+    /// Sequence number of the last record received.
     seen: Seq,
     attempts: u32,
 }
 
-/// A frame of the server that the command has to handle.
+/// Frame of the server's WebSocket that `callboard send` has to handle.
 pub(super) enum ServerEvent {
-    /// A record, and its JSON as it was received.
+    /// A record of the session, and its JSON as it was received.
     Record(Box<Record>, Utf8Bytes),
-    /// The server refused a command.
+    /// The server refused a command of this client.
     Refused { code: String, message: String },
 }
 
-/// The session to subscribe to, or the settings of a new one.
+/// The session to which `callboard send` subscribes, or the settings of a new one.
 pub(super) struct SessionChoice<'a> {
     pub(super) agent: &'a str,
     pub(super) session: Option<&'a str>,
@@ -43,7 +43,7 @@ pub(super) struct SessionChoice<'a> {
 }
 
 impl Client {
-    /// Subscribes to the named session, or to a new one.
+    /// Connects to the server and subscribes to the named session, or to a new one.
     pub(super) async fn open(
         server: ServerFile,
         choice: SessionChoice<'_>,
@@ -72,7 +72,7 @@ impl Client {
         format!("{}/s/{}", self.server.address, self.session)
     }
 
-    /// Sends a command about the session.
+    /// Sends a command about the session over the WebSocket.
     pub(super) async fn send_command(
         &mut self,
         command: &str,
@@ -85,8 +85,8 @@ impl Client {
         self.socket.send(Message::text(frame)).await.context("sending to the server")
     }
 
-    /// Returns the next event. Reconnects and catches up from the log if the server has closed the
-    /// connection because it was slow.
+    /// Returns the next event of the session. Reconnects and catches up from the log if the server
+    /// has closed the connection because it was slow.
     pub(super) async fn next(&mut self) -> anyhow::Result<ServerEvent> {
         loop {
             match self.socket.next().await {
@@ -130,7 +130,7 @@ impl Client {
     }
 }
 
-/// Returns an error if the agent cannot work, so that no unusable session is created.
+/// Returns an error if the agent cannot be used now, so that no unusable session is created.
 async fn check_agent(server: &ServerFile, agent: &str) -> anyhow::Result<()> {
     let listed = call(server, "/api/agents", None).await?;
     let agents = listed["agents"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -160,7 +160,8 @@ async fn connect(
     Ok(socket)
 }
 
-/// Sends a request: POST if it has a body, else GET.
+/// Sends an HTTP request to the server and returns the JSON response: POST if it has a body, else
+/// GET.
 async fn call(server: &ServerFile, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
     let ServerFile { address, token } = server;
     let (client, url) = (tools::http_client(), format!("{address}{path}"));

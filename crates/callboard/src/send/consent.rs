@@ -3,27 +3,27 @@
 use serde_json::{Value, json};
 use transcript::{ApprovalOptions, CallId, Scope};
 
-/// Source of decisions about calls that need an approval.
+/// Source of decisions about tool calls that need an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decider {
-    /// The user at the terminal.
+    /// The user at the terminal decides.
     Person,
-    /// `--yes`: each call is allowed once.
+    /// Each tool call is allowed once, because of `--yes`.
     Yes,
-    /// `--deny`: every call is denied.
+    /// Every tool call is denied, because of `--deny`.
     No,
-    /// Every call is denied, because nobody can decide.
+    /// Every tool call is denied, because nobody can decide.
     Nobody,
-    /// A user of the page.
+    /// A user of the web page decides.
     Elsewhere,
 }
 
-/// A call that waits for a decision at the terminal.
+/// A tool call that waits for a decision at the terminal.
 #[derive(Debug)]
 pub(super) struct Question {
     pub(super) call_id: CallId,
     scopes: Vec<Scope>,
-    /// Whether the call was denied and the next line is the reason.
+    /// Whether the user denied the tool call and the next typed line is the reason.
     wants_reason: bool,
 }
 
@@ -48,8 +48,8 @@ impl Question {
         format!("  Allow? [y] once{more} [n] no ")
     }
 
-    /// Parses a typed line. Returns `None` if the question has to be repeated. The end of input denies the
-    /// call.
+    /// Parses the line that the user typed as a decision. Returns `None` if the question has to be
+    /// repeated or a reason asked for. The end of input (no line) denies the tool call.
     pub(super) fn answer(&mut self, line: Option<&str>) -> Option<Decided> {
         let Some(line) = line.map(str::trim) else { return Some(Decided::Denied { reason: None }) };
         if self.wants_reason {
@@ -71,7 +71,7 @@ impl Question {
 }
 
 impl Decided {
-    /// Returns the WebSocket command for the decision.
+    /// Returns the fields of the WebSocket command for the decision about a tool call.
     pub(super) fn into_frame(self, call_id: &CallId) -> Value {
         match self {
             Self::Allowed(scope) => {

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc;
 
-/// Maximum number of buffered lines.
+/// Maximum number of typed lines that are buffered.
 const LINES: usize = 16;
 
 pub(super) struct Keyboard {
@@ -13,8 +13,8 @@ pub(super) struct Keyboard {
 }
 
 impl Keyboard {
-    /// Starts a thread that reads lines. The thread is never joined, because reading a terminal cannot be
-    /// interrupted.
+    /// Starts a thread that reads lines from standard input. The thread is never joined, because
+    /// reading a terminal cannot be interrupted.
     pub(super) fn open() -> Self {
         let (send, lines) = mpsc::channel(LINES);
         std::thread::spawn(move || {
@@ -33,7 +33,7 @@ impl Keyboard {
         while self.lines.try_recv().is_ok() {}
     }
 
-    /// Returns the next line, or `None` at the end of input.
+    /// Returns the next typed line, or `None` at the end of input.
     pub(super) async fn line(&mut self) -> Option<String> {
         self.lines.recv().await
     }

@@ -13,36 +13,36 @@ use transcript::{
 
 use super::clean::{Cleaner, visible, visible_line};
 
-/// Text to print, and its destination.
+/// Text for `callboard send` to print, and its destination.
 #[derive(Debug, PartialEq)]
 pub(super) enum Piece {
-    /// Text of the agent, for standard output.
+    /// Text of the agent's answer, for standard output.
     Stdout(String),
-    /// Everything else, for standard error.
+    /// Any other text, for standard error.
     Stderr(String),
 }
 
 pub(super) struct Screen {
     answer: RunMessage,
     colours: bool,
-    /// Whether texts are held until their role is known, because redirected output must contain only the
-    /// answer.
+    /// Whether texts of the agent are held until their role is known, because redirected output
+    /// must contain only the answer.
     holds: bool,
-    /// Texts that were held and then shown.
+    /// Ids of texts that were held and then shown.
     released: HashSet<PartId>,
     streams: HashMap<Stream, Progress>,
-    /// Stream of the unfinished line, or `None` at the beginning of a line.
+    /// Stream of the unfinished line on the terminal; `None` at the beginning of a line.
     open_line: Option<Stream>,
-    /// Whether something else was shown after the last text of the agent.
+    /// Whether activity was shown after the last text of the agent.
     was_aside: bool,
     pieces: Vec<Piece>,
 }
 
-/// Stream of incremental output.
+/// Stream of incremental output on the terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Stream {
     Text(PartId),
-    /// Thoughts, and texts of sub-agents.
+    /// Thinking, commentary or a text of a sub-agent, shown on standard error.
     Quiet(PartId),
     Output(CallId, OutputStream),
     Prompt,
@@ -63,8 +63,8 @@ pub(super) enum Ink {
     Yellow,
 }
 
-/// Maximum number of characters of an argument. Only the ends of longer arguments are shown; the page
-/// shows all of it.
+/// Maximum number of characters shown of an argument of a tool call. Only the ends of a longer
+/// argument are shown; the page shows all of it.
 const MAX_SHOWN: usize = 4000;
 const MAX_END: usize = 1000;
 
@@ -91,7 +91,7 @@ impl Screen {
         self.answer.finish.as_ref().map(|it| it.status)
     }
 
-    /// Returns the output for a record of the run.
+    /// Returns the terminal output for a record of the run.
     pub(super) fn show(&mut self, record: &Record) -> Vec<Piece> {
         self.answer.apply(record);
         if self.holds {
@@ -101,13 +101,13 @@ impl Screen {
         std::mem::take(&mut self.pieces)
     }
 
-    /// Returns a line with a message of the command itself.
+    /// Returns the terminal output for a message of the command itself, on its own line.
     pub(super) fn message(&mut self, ink: Ink, text: &str) -> Vec<Piece> {
         self.line(ink, &visible_line(text));
         std::mem::take(&mut self.pieces)
     }
 
-    /// Returns a prompt, after which the user types the reply.
+    /// Returns the terminal output for a prompt, after which the user types the reply.
     pub(super) fn ask(&mut self, question: &str) -> Vec<Piece> {
         self.switch_to(&Stream::Prompt);
         self.aside(Ink::Yellow, question);
@@ -115,12 +115,13 @@ impl Screen {
         std::mem::take(&mut self.pieces)
     }
 
-    /// Records the line break that the user typed.
+    /// Notes that the user has typed a line break after the prompt.
     pub(super) fn answered(&mut self) {
         self.open_line = None;
     }
 
-    /// Returns the name and the arguments of a call, for a person who decides about it.
+    /// Returns the terminal output with the name and the arguments of a tool call, for a person who
+    /// decides about it.
     pub(super) fn propose(&mut self, call_id: &CallId) -> Vec<Piece> {
         let Some(call) = self.answer.call(call_id) else { return Vec::new() };
         let (name, arguments) = (visible_line(&call.name), describe_arguments(call));
@@ -129,12 +130,12 @@ impl Screen {
         std::mem::take(&mut self.pieces)
     }
 
-    /// Returns the name of a call and the summary of its arguments.
+    /// Returns the name of a tool call and the summary of its arguments, as one line.
     pub(super) fn name_of(&self, call_id: &CallId) -> String {
         self.answer.call(call_id).map(title).unwrap_or_default()
     }
 
-    /// Shows held texts whose role is known by now.
+    /// Shows held texts of the agent whose role is known by now.
     fn release(&mut self) {
         let texts = self.answer.texts().filter(|(part, _)| part.parent.is_none());
         let decided = texts.filter_map(|(_, text)| {
@@ -234,8 +235,8 @@ impl Screen {
         }
     }
 
-    /// Shows output of a call. Output that was already shown and is repeated from an earlier offset is
-    /// skipped.
+    /// Shows output of a tool call. Output that was already shown and is repeated from an earlier
+    /// offset is skipped.
     fn output(&mut self, stream: Stream, offset: u64, delta: &str) {
         let shown = self.streams.get(&stream).map_or(0, |it| it.bytes);
         let skipped = shown.saturating_sub(usize::try_from(offset).unwrap_or(usize::MAX));
@@ -244,7 +245,7 @@ impl Screen {
         }
     }
 
-    /// Shows the rest of a text that its deltas have not shown.
+    /// Shows the rest of a complete text that its deltas have not shown.
     fn rest_of(&mut self, stream: Stream, whole: &str) {
         let shown = self.streams.get(&stream).map_or(0, |it| it.bytes);
         if let Some(rest) = whole.get(shown..) {
@@ -274,7 +275,7 @@ impl Screen {
         self.open_line = (!clean.ends_with('\n')).then_some(stream);
     }
 
-    /// Adds a complete line.
+    /// Adds a complete line to the output for standard error.
     fn line(&mut self, ink: Ink, text: &str) {
         self.end_line();
         self.aside(ink, text);
@@ -327,7 +328,8 @@ fn title(call: &Call) -> String {
     format!("{} {}", visible_line(&call.name), visible_line(&call.summary)).trim_end().to_owned()
 }
 
-/// Indents each line of an output, so that it cannot be mistaken for a line of this command.
+/// Indents each line of a tool call's output, so that it cannot be mistaken for a line of this
+/// command.
 fn indented(text: &str, is_fresh: bool) -> String {
     const MARGIN: &str = "    ";
     let margin = if is_fresh { MARGIN } else { "" };
@@ -335,7 +337,7 @@ fn indented(text: &str, is_fresh: bool) -> String {
     format!("{margin}{}{end}", body.replace('\n', &format!("\n{MARGIN}")))
 }
 
-/// Returns one line per argument; line breaks in values are kept.
+/// Describes the arguments of a tool call, each on its own line; line breaks in values are kept.
 fn describe_arguments(call: &Call) -> String {
     let Some(arguments) = call.arguments.whole() else {
         return indented("too long to show here: see the page\n", true);
