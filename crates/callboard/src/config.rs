@@ -66,7 +66,7 @@ pub(crate) struct Config {
 
 const PATH: &str = "PATH";
 
-/// Environment of the server process, read once.
+/// Environment of the server process (folders and variables), read once at the start.
 #[derive(Debug)]
 pub(crate) struct Environment {
     pub(crate) working_dir: PathBuf,
@@ -270,8 +270,8 @@ impl Environment {
         })
     }
 
-    /// Returns the folder of the user's own configuration files; `None` if the user has no home
-    /// folder.
+    /// Returns the folder of the user's own configuration files; `None` if neither
+    /// `XDG_CONFIG_HOME` nor the home folder is known.
     fn config_home(&self) -> Option<PathBuf> {
         let config_home = self.xdg_config_home.clone();
         config_home.or_else(|| Some(self.home.as_ref()?.join(".config")))

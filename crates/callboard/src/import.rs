@@ -112,7 +112,8 @@ fn list(found: &[File]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns a line with the date of a conversation, its program, number of turns, first words and path.
+/// Describes a conversation that can be imported: date, program, number of turns and first words,
+/// and its path on the next line.
 fn described(found: &Found) -> anyhow::Result<String> {
     let conversation = load(found, false)?;
     let turns = conversation.read("").map(|it| it.turns).unwrap_or_default();

@@ -7,8 +7,8 @@ use web::auth::password;
 
 use crate::config::Config;
 
-/// Runs `callboard password`. Reads the password from the terminal without echo, or from the first line of
-/// standard input.
+/// Runs `callboard password`. Reads the new password from the terminal without echo, or from the
+/// first line of standard input.
 pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
     let given = if io::stdin().is_terminal() {
         let [first, second] = ["New password: ", "The same again: "]

@@ -98,7 +98,7 @@ fn decider(args: &SendArgs, is_own: bool) -> Decider {
     }
 }
 
-/// Listeners for Ctrl-C and SIGTERM.
+/// Listeners for the signals of Ctrl-C and SIGTERM.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -140,7 +140,7 @@ enum Stage {
     Sent,
     /// The message is in the queue of the session.
     Queued(MessageId),
-    /// The message is in the log, and the next run answers it.
+    /// The message is a record of the log, and the next run answers it.
     Taken,
     Running(ResponseId),
 }

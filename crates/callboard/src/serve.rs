@@ -36,7 +36,7 @@ use crate::logging;
 /// Limit on open files of the server, which include connections and programs.
 const OPEN_FILES: u64 = 65_536;
 const UPKEEP: Duration = Duration::from_secs(3600);
-/// A day in milliseconds.
+/// Number of milliseconds in a day.
 const DAY: i64 = 24 * 60 * 60 * 1000;
 /// Interval of the checks that the files in the data folder were not removed or replaced.
 const FILES_CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -53,7 +53,7 @@ pub(crate) struct ServerFile {
 
 /// Access of a command to the sessions of a data folder.
 pub(crate) enum DataAccess {
-    /// The data folder itself, locked by this command.
+    /// The data folder itself, which this command has locked.
     Folder(Store),
     /// The running server that holds the data folder.
     Server(ServerFile),
@@ -242,7 +242,8 @@ async fn sweep(store: &Store, raw_days: u32) {
     }) {}
 }
 
-/// Writes the files that Callboard ships for programs, in the version of this build.
+/// Writes the files that Callboard ships for program agents to `folder`, in the version of this
+/// build.
 fn write_shipped_files(folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     for (name, text) in SHIPPED {

@@ -33,8 +33,8 @@ pub struct Export<'a> {
     pub peers: Peers,
 }
 
-/// Draws a session as one HTML file with all messages, bodies and attachments, and its own stylesheet. The
-/// file loads nothing from outside.
+/// Draws a session as one HTML file with all messages, bodies and attachments, and its own
+/// stylesheet. The file loads nothing from outside.
 pub fn export_html(transcript: &Transcript, export: Export<'_>) -> String {
     let Export { session, settings, stylesheet, files, peers } = export;
     let view = View::new(session.clone(), Bodies::Whole).with_files(files).with_peers(peers);

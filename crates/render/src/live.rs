@@ -169,7 +169,8 @@ impl Live {
         }
     }
 
-    /// Returns the patch for a page that was drawn at record `seen`; `None` if the page has to reload.
+    /// Returns the patch that brings a page drawn at record `seen` up to date; `None` if the page
+    /// has to reload.
     pub fn since(&self, seen: Seq) -> Option<Vec<Op>> {
         let first = self.transcript.messages.first().map_or(Seq(0), |it| it.first);
         if seen > self.head() || seen < first || seen < self.rewound {
@@ -217,7 +218,8 @@ impl Live {
         }
     }
 
-    /// Returns whether the event may change the text on an approval card: its reason or its arguments.
+    /// Returns whether an event may change the text on an approval card: its reason or the
+    /// arguments.
     fn may_change_approvals(&self, event: &Event) -> bool {
         let is_shown = matches!(event, Event::TextDelta { .. } | Event::ToolArgumentsDelta { .. });
         is_shown && self.chrome.has_approvals()

@@ -377,7 +377,7 @@ fn shortcuts() -> Markup {
     }
 }
 
-/// Draws an error page with a link to the session list.
+/// Draws an error page with a title, a message and a link to the session list.
 pub fn error_page(title: &str, message: &str) -> String {
     let body = html! {
         body.plain { main { h1 { (title) } p { (message) } p { a href="/" { "All sessions" } } } }

@@ -99,9 +99,10 @@ pub fn check_ids(records: &[Record]) {
     }
 }
 
-/// Checks that no text of an answer is unreachable in any display. Final text is always visible. Commentary
-/// is visible except in `widget`, where the activity line opens it, so that line must exist. A finished
-/// answer with any text has final text. (Browser tests check the stylesheet's part.)
+/// Checks that no text of an assistant message is unreachable in any tool display. Final text is
+/// always visible. Commentary is visible except in `widget`, where the activity line opens it, so
+/// that line must exist. A finished message with any text has final text. (Browser tests check the
+/// stylesheet's part.)
 pub fn check_words(records: &[Record]) {
     let transcript = Transcript::replay(records);
     let page = page(&transcript);

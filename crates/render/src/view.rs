@@ -41,7 +41,7 @@ pub type Files = HashMap<String, String>;
 /// Whether long bodies of tool calls and long texts are drawn completely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bodies {
-    /// Long bodies are cut; the page fetches the rest on request.
+    /// Long bodies and texts are cut; the page fetches the rest on request.
     Cut,
     /// All bodies are drawn completely, for a standalone file.
     Whole,
@@ -88,7 +88,7 @@ impl View {
         self.peers.get(exchange)
     }
 
-    /// Returns the view of another session that is drawn in the same page or file.
+    /// Returns a view of another session that is drawn in the same page or file.
     pub(crate) fn for_session(&self, session: &SessionId) -> Self {
         let Self { bodies, files, peers, .. } = self;
         let view = Self::new(session.clone(), *bodies).with_files(files.clone());

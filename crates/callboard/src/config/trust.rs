@@ -16,7 +16,8 @@ use runtime::files::write_private;
 
 const LIST_NAME: &str = "trusted.json";
 
-/// A configuration file that was read once, so that the same bytes are hashed for the agreement and parsed.
+/// Configuration file that was read once, so that the same bytes are hashed for the agreement and
+/// parsed.
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) path: PathBuf,
@@ -105,8 +106,9 @@ impl Candidate {
         Ok(Self { path, text })
     }
 
-    /// Reads a file that a person has to agree to. A symbolic link is refused, because an agreement in one
-    /// folder would apply in another, where the same names may refer to different programs.
+    /// Reads a configuration file that a person has to agree to. A symbolic link is refused,
+    /// because an agreement in one folder would apply in another, where the same names may refer to
+    /// different programs.
     fn read_to_trust(path: PathBuf) -> anyhow::Result<Self> {
         ensure!(!path.is_symlink(), "{} is a link; name the file itself", path.display());
         Self::read(path)
@@ -185,7 +187,7 @@ fn has_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Runs `callboard trust`: agrees to the current content of a file.
+/// Runs `callboard trust`: agrees to the current content of a configuration file.
 #[expect(clippy::print_stdout, reason = "the answer to the command")]
 pub(crate) fn agree(path: Option<&Path>, environment: &Environment) -> anyhow::Result<()> {
     let candidate = Candidate::read_to_trust(file_at(path, environment))?;

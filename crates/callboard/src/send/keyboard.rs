@@ -27,7 +27,7 @@ impl Keyboard {
         Self { lines }
     }
 
-    /// Discards lines that were typed before a question was shown.
+    /// Discards lines that the user typed before a question was shown.
     pub(super) fn discard_typed(&mut self) {
         let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
         while self.lines.try_recv().is_ok() {}

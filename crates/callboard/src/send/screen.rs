@@ -86,7 +86,7 @@ impl Screen {
         Self { holds, ..self }
     }
 
-    /// Returns the final status of the run, once it has ended.
+    /// Returns the final status of the run; `None` until it has ended.
     pub(super) fn status(&self) -> Option<RunStatus> {
         self.answer.finish.as_ref().map(|it| it.status)
     }

@@ -27,7 +27,7 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
-/// Returns the text from which [`push_escaped`] made `html`.
+/// Reverses [`push_escaped`]: returns the text from which it made `html`.
 pub(crate) fn unescaped(html: &str) -> String {
     let html = html.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
     html.replace("&#13;", "\r").replace("&amp;", "&")

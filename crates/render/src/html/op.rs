@@ -45,7 +45,7 @@ pub enum Op {
     Attr {
         /// Id of the element whose attribute changes.
         id: String,
-        /// Name of the attribute.
+        /// Name of the attribute to set or remove.
         name: String,
         /// New value of the attribute; `None` removes the attribute.
         value: Option<String>,

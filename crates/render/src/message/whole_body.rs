@@ -22,10 +22,10 @@ pub enum BodyKind {
     Arguments,
     /// Arguments that the agent proposed, even if a person edited them.
     Proposed,
-    /// Standard output of the tool.
+    /// Standard output that the tool wrote.
     #[default]
     Stdout,
-    /// Standard error of the tool.
+    /// Standard error that the tool wrote.
     Stderr,
     /// Result of the tool call.
     Result,

@@ -10,7 +10,7 @@ use crate::text::quantity::count;
 /// Grants that the settings list, for the open session and for all sessions.
 #[derive(Debug, Default)]
 pub struct Grants {
-    /// Grants for the open session.
+    /// Grants that apply to the open session only.
     pub session: Vec<ListedGrant>,
     /// Newest grants for all sessions.
     pub always: Vec<ListedGrant>,

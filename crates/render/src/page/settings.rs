@@ -13,9 +13,9 @@ use crate::page::grants;
 pub struct Settings {
     /// Whether tool calls and commentary are shown. Approvals and failed calls are always shown.
     pub show_tool_calls: bool,
-    /// How tool calls are displayed.
+    /// Style in which the tool calls of an answer are displayed.
     pub tool_display: ToolDisplay,
-    /// When text that may precede a tool call is shown.
+    /// Time at which text that may only precede a tool call is shown.
     pub reveal: Reveal,
     /// Whether thinking blocks are shown.
     pub show_thinking: bool,
@@ -30,7 +30,7 @@ pub struct Settings {
     pub theme: Theme,
 }
 
-/// How tool calls are displayed.
+/// Style in which the tool calls of an answer are displayed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -46,7 +46,7 @@ pub enum ToolDisplay {
     Timeline,
 }
 
-/// When to show text that may be the answer or only precede a tool call.
+/// Time at which to show text that may be the answer or may only precede a tool call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

@@ -18,7 +18,7 @@ pub struct ListedSession {
     pub title: String,
     /// Id of the session's agent.
     pub agent: String,
-    /// State of the session.
+    /// State of the session, shown as a coloured dot.
     pub state: SessionState,
     /// Whether the session is archived.
     pub archived: bool,
@@ -77,7 +77,8 @@ pub(crate) fn sidebar(list: &SessionList, open: Option<&SessionId>) -> Markup {
     }
 }
 
-/// Draws the list of sessions, with the version that [`session_list_version`] returns for it.
+/// Draws the session list of the sidebar, with the version that [`session_list_version`] returns
+/// for it.
 ///
 /// The version does not depend on which session is open, so that a server can tell whether a page
 /// already shows a list without knowing what else is on the page.
@@ -88,7 +89,7 @@ pub fn session_list(list: &SessionList, open: Option<&SessionId>) -> Element {
     drawn.attr(VERSION, version)
 }
 
-/// Returns the version that a list drawn by [`session_list`] carries.
+/// Returns the version of a session list drawn by [`session_list`], which changes with its content.
 pub fn session_list_version(list: &Element) -> Option<&str> {
     list.attribute(VERSION).map(String::as_str)
 }

@@ -113,7 +113,7 @@ impl Node {
         }
     }
 
-    /// Returns this element and all its descendants, in document order.
+    /// Returns this element and all its descendant elements, in document order.
     pub fn elements(&self) -> Vec<&Self> {
         let mut found = Vec::new();
         let mut waiting = vec![self];
@@ -200,7 +200,7 @@ impl Node {
     }
 }
 
-/// Helpers for the tests of this crate.
+/// Changes of a parsed page, for the tests of this crate.
 #[cfg(test)]
 impl Node {
     /// Calls `change` for every element, from the outside in, except inside elements that it

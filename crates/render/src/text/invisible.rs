@@ -8,8 +8,8 @@ use unicode_general_category::{GeneralCategory, get_general_category};
 #[cfg(test)]
 mod tests;
 
-/// Returns whether a character is invisible or changes the reading order: control and format characters,
-/// and every blank except the space. This includes line breaks and tabs.
+/// Returns whether a character is invisible or changes the reading order: control and format
+/// characters, and every blank except the space. This includes line breaks and tabs.
 pub fn is_invisible(letter: char) -> bool {
     use GeneralCategory::{Control, Format, LineSeparator, ParagraphSeparator, SpaceSeparator};
     match letter {
@@ -23,7 +23,7 @@ pub fn is_invisible(letter: char) -> bool {
     }
 }
 
-/// Returns whether fonts draw the character as nothing: joiners, fillers and variation selectors
+/// Returns whether fonts draw nothing for the character: joiners, fillers and variation selectors
 /// (`Default_Ignorable_Code_Point`), and the empty Braille pattern.
 fn is_blank_by_design(letter: char) -> bool {
     matches!(

@@ -32,7 +32,7 @@ pub fn pretty(text: &str) -> Markup {
     })
 }
 
-/// Returns JSON indented for editing; other text as it is.
+/// Returns JSON indented by two spaces for editing; other text as it is.
 pub(crate) fn indented(text: &str) -> String {
     if !is_readable(text) {
         return text.to_owned();

@@ -154,7 +154,7 @@ pub fn stylesheet() -> String {
     css
 }
 
-/// Returns whether black text is easier to read on the colour than white.
+/// Returns whether black text is easier to read on a background of this colour than white text.
 fn is_light(red: u8, green: u8, blue: u8) -> bool {
     299 * u32::from(red) + 587 * u32::from(green) + 114 * u32::from(blue) > 128_000
 }

@@ -6,7 +6,8 @@
 pub struct Language(usize);
 
 impl Language {
-    /// Returns the language with this name, alias, file extension or file name.
+    /// Returns the language with this name, alias, file extension or file name; `None` if it is
+    /// unknown.
     pub(super) fn named(word: &str) -> Option<Self> {
         let is_it = |(name, _, words): &(&str, &str, &[&str])| {
             name.eq_ignore_ascii_case(word) || words.iter().any(|it| it.eq_ignore_ascii_case(word))

@@ -12,7 +12,8 @@ use crate::text::code::Language;
 /// Link definitions of sealed Markdown text: label (see [`label_key`]) to URL and title.
 pub(super) type Definitions = HashMap<String, (String, String)>;
 
-/// Cache of highlighted code, so that a fence in an open list item is not highlighted repeatedly.
+/// Cache of highlighted code as HTML, by language and code, so that a fence in an open list item is
+/// not highlighted repeatedly.
 pub(super) type Highlights = HashMap<(Language, String), String>;
 
 /// Numbers of the first block, and of its first child, that a parse of Markdown creates.

@@ -56,7 +56,8 @@ impl Writer<'_> {
         self.frames.push(Frame { close, leaf: Some((id, kind)), ..Frame::default() });
     }
 
-    /// Opens a quote, list or table. A top-level list or table is written separately from its children.
+    /// Writes the start tag of a quote, list or table. A top-level list or table is kept separate
+    /// from its children.
     pub(super) fn open_container(&mut self, start: &str, attributes: &str, close: &'static str) {
         if self.frames.len() >= MAX_DEPTH {
             return self.frames.push(Frame::default());
@@ -174,8 +175,8 @@ impl Writer<'_> {
         self.out.push_str("</code></pre></div>");
     }
 
-    /// Writes the bar of a code block: language and buttons. The stylesheet shows the language, so that it is
-    /// not part of the text. The buttons have ids, so that focus survives a redraw.
+    /// Writes the bar of a code block: language and buttons. The stylesheet shows the language, so
+    /// that it is not part of the text. The buttons have ids, so that focus survives a redraw.
     fn write_code_bar(&mut self, code: &str, language: &str) {
         self.out.push_str("<div class=\"code-bar\" data-language=\"");
         push_escaped(&mut self.out, language);
