@@ -120,7 +120,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server. Interrupted sessions are recovered only when [`Sessions::recover`] is called.
+    /// Starts a server in this process. Interrupted sessions are recovered only when
+    /// [`Sessions::recover`] is called.
     pub(crate) async fn start(store: Store, config: Config) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(config.listen).await.with_context(|| {
             format!("{} cannot be listened on; choose another with --listen", config.listen)
@@ -299,9 +300,9 @@ fn server_file(data: &Path) -> std::path::PathBuf {
     data.join("server.json")
 }
 
-/// Raises the limit on open files, because every connection is an open file and the default limit of
-/// shells is low. The limit is not raised further, because programs inherit it, and some close every
-/// possible file descriptor at their start, which takes minutes with a very high limit.
+/// Raises the limit on open files, because every connection is an open file and the default limit
+/// of shells is low. The limit is not raised further, because programs inherit it, and some close
+/// every possible file descriptor at their start, which takes minutes with a very high limit.
 fn allow_many_connections() {
     let limit = getrlimit(Resource::Nofile);
     let enough = limit.maximum.map_or(OPEN_FILES, |it| it.min(OPEN_FILES));
