@@ -28,16 +28,16 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 
-/// A version of the protocol. They differ in the form of files.
+/// Version of the AG-UI protocol that a client speaks. The versions differ in the form of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// Versions 0.0.x.
+    /// AG-UI 0.0.x, in which a file is a content part of the type `binary`.
     V0,
-    /// Versions from 1.0.
+    /// AG-UI from 1.0, in which the type of a file is `image`, `audio`, `video` or `document`.
     V1,
 }
 
-/// Writes a message of the transcript as the messages that its client has.
+/// Converts a message of the transcript to the AG-UI messages that a client has for it.
 pub fn messages(message: &Message, version: Version, file_url: FileUrl<'_>) -> Vec<Value> {
     match &message.content {
         Content::User(said) => vec![said_message(said, version, file_url)],
@@ -46,7 +46,7 @@ pub fn messages(message: &Message, version: Version, file_url: FileUrl<'_>) -> V
     }
 }
 
-/// Writes a message of the user, under the client's id if it has one.
+/// Converts a user or system message to AG-UI. Its id is the client's, if the client gave one.
 fn said_message(said: &UserMessage, version: Version, file_url: FileUrl<'_>) -> Value {
     let role = match said.role {
         MessageRole::User => "user",
@@ -135,7 +135,8 @@ fn add_call(message: &mut Value, call: &Call) {
     }
 }
 
-/// Results follow the message that made the calls, in the order in which they came.
+/// Inserts the tool results after the messages with their calls, in the order in which the calls
+/// ended.
 fn with_results(messages: Vec<Value>, answer: &RunMessage) -> Vec<Value> {
     let mut ended: Vec<(Seq, &Call)> =
         answer.calls().filter_map(|it| Some((it.outcome.as_ref()?.seq, it))).collect();
@@ -166,7 +167,8 @@ fn result_id(call: &Call) -> String {
     format!("result_{}", call.id)
 }
 
-/// Errors have no field of their own on the way, so the text says it.
+/// Returns the text of a tool call's result. AG-UI has no field for errors, so an error becomes the
+/// JSON text `{"error": ...}`.
 fn result_text(call: &Call) -> String {
     match (call::error_text(call), call::output(call)) {
         (Some(error), _) => json!({ "error": error }).to_string(),
@@ -180,8 +182,8 @@ fn interrupt_id(call: &Call) -> String {
     format!("approval_{}", call.id)
 }
 
-/// Which message a call goes into: the one before it, if that is of its step and not a thought, else one
-/// that it begins.
+/// Chooses the assistant message for a tool call: the one with the last text or call, unless a new
+/// step or thinking came in between. Then the call begins a message of its own.
 #[derive(Debug, Default)]
 struct Parents {
     last: Option<String>,

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use transcript::{Body, Call, Decision, Resolution, arguments_summary};
 
-/// Returns the arguments with which a call ran: as a person edited them, else as the model wrote them. A text
-/// if they are no JSON, an empty object if there are none.
+/// Returns the arguments with which a tool call ran: as a person edited them, otherwise as the
+/// model wrote them. Invalid JSON becomes a string, and empty arguments become an empty object.
 pub(crate) fn input(call: &Call) -> Value {
     let text = text_of(call.input());
     if text.trim().is_empty() {
@@ -13,7 +13,8 @@ pub(crate) fn input(call: &Call) -> Value {
     serde_json::from_str(&text).unwrap_or(Value::String(text))
 }
 
-/// The same, for readers that take nothing but objects.
+/// Returns the arguments with which a tool call ran, always as an object. A value of another type
+/// is put in its field `unreadable`.
 pub(crate) fn input_object(call: &Call) -> Value {
     match input(call) {
         object @ Value::Object(_) => object,
@@ -21,7 +22,7 @@ pub(crate) fn input_object(call: &Call) -> Value {
     }
 }
 
-/// Returns a call's result with its output, or null without either.
+/// Returns the result of a tool call together with the printed output; null if it has neither.
 pub(crate) fn output(call: &Call) -> Value {
     let result = call.outcome.as_ref().and_then(|it| it.result.as_ref()).map(json_of);
     let printed = [("stdout", &call.stdout), ("stderr", &call.stderr)];
@@ -40,20 +41,21 @@ pub(crate) fn output(call: &Call) -> Value {
     }
 }
 
-/// Why it failed; none while it runs and where it went well.
+/// Returns the error message of a failed tool call; `None` if the call is open or succeeded.
 pub(crate) fn error_text(call: &Call) -> Option<String> {
     let outcome = call.outcome.as_ref().filter(|it| !it.ok)?;
     let said = outcome.error.as_ref().map(|it| it.message.clone()).filter(|it| !it.is_empty());
     Some(said.unwrap_or_else(|| "The call failed.".to_owned()))
 }
 
-/// One line that says what ran. The agent's own is about what it had proposed.
+/// Returns a one-line summary of the arguments with which a tool call ran. If a person edited the
+/// arguments, the agent's own summary is not used.
 pub(crate) fn input_summary(call: &Call) -> String {
     let edited = call.edited.as_ref().map(|it| arguments_summary(&text_of(it)));
     edited.unwrap_or_else(|| call.summary.clone())
 }
 
-/// One line that says what came of it; empty while it is open.
+/// Returns the one-line summary of a tool call's result; empty while the call is open.
 pub(crate) fn summary(call: &Call) -> &str {
     call.outcome.as_ref().map_or("", |it| &it.summary)
 }
@@ -66,7 +68,8 @@ pub(crate) fn resolution(call: &Call) -> Option<&Resolution> {
     call.approval.as_ref()?.resolved.as_ref()
 }
 
-/// The whole text, or as much as the transcript kept of it.
+/// Returns the whole text of a body. If the transcript kept only both ends, a note about the
+/// omitted bytes is between them.
 pub(crate) fn text_of(body: &Body) -> String {
     body.whole().unwrap_or_else(|| {
         format!("{}\n… {} bytes left out …\n{}", body.head(), body.omitted(), body.tail())

@@ -20,7 +20,7 @@ pub use import::import;
 #[cfg(test)]
 mod tests;
 
-/// A message of a session.
+/// A message of a session, in `format=callboard`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -29,7 +29,7 @@ pub struct ChatMessage {
     created_at: Millis,
     #[serde(flatten)]
     content: Content,
-    /// The history was rewound to before it.
+    /// Whether the message is superseded: a rewind removed it from the history.
     #[serde(skip_serializing_if = "is_false")]
     superseded: bool,
 }
@@ -43,7 +43,7 @@ enum Content {
     Aside(Aside),
 }
 
-/// From a person, or from another agent.
+/// A user or system message, from a person or from another agent.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -56,7 +56,7 @@ struct Said {
     attachments: Vec<Attachment>,
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<Sender>,
-    /// How it was written, where the text and the attachments do not say it.
+    /// Form in which the client sent the message, if the other fields lose information.
     #[serde(skip_serializing_if = "Option::is_none")]
     sent: Option<SentForm>,
 }
@@ -69,13 +69,13 @@ enum SaidRole {
     System,
 }
 
-/// One run of an agent.
+/// An assistant message: one run of an agent.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct Answer {
     role: AnswerRole,
-    /// The final text alone.
+    /// Final text of the run, without the commentary of tool calls.
     content: String,
     agent: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,7 +84,7 @@ struct Answer {
     parts: Vec<Part>,
     tool_calls: Vec<ToolCall>,
     tool_activity: ToolActivity,
-    /// Absent while it runs.
+    /// How the run ended; absent while it is active.
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<RunStatus>,
     #[serde(skip_serializing_if = "is_false")]
@@ -113,11 +113,11 @@ enum AnswerRole {
 #[serde(rename_all = "camelCase")]
 struct ToolActivity {
     is_active: bool,
-    /// The name of the call that started last and still runs.
+    /// Name of the last tool call that is running; null if none is.
     current_step: Option<String>,
 }
 
-/// Something that happened outside any run, in its place.
+/// A system message about something that happened outside any run, such as a notice.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 struct Aside {
@@ -141,14 +141,14 @@ struct ToolCall {
     #[serde(skip_serializing_if = "Option::is_none")]
     provider_call_id: Option<String>,
     name: String,
-    /// Absent when `argsText` is not the text of a JSON object.
+    /// Arguments as an object, empty if there are none; absent if `argsText` is not a JSON object.
     #[serde(skip_serializing_if = "Option::is_none")]
     args: Option<Value>,
     args_text: String,
-    /// Arguments that the agent proposed, if a person changed them.
+    /// Arguments that the agent proposed, as JSON text, if a person edited them.
     #[serde(skip_serializing_if = "Option::is_none")]
     proposed_args_text: Option<String>,
-    /// Why its program asked whether it may run, in the program's words.
+    /// The reason that the agent's program gave for asking for approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     asked_because: Option<String>,
     #[serde(skip_serializing_if = "is_false")]
@@ -164,11 +164,11 @@ struct ToolCall {
     stderr: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorInfo>,
-    /// The words that led to it.
+    /// Text that precedes the tool call and explains it.
     #[serde(skip_serializing_if = "Option::is_none")]
     commentary: Option<String>,
     validation: ToolValidation,
-    /// One line that says what came of it.
+    /// One-line summary of the tool call's result.
     #[serde(skip_serializing_if = "Option::is_none")]
     result_summary: Option<String>,
     executor: Executor,
@@ -180,7 +180,7 @@ struct ToolCall {
     attempts: Option<usize>,
 }
 
-/// `state` in four words.
+/// State of a tool call, reduced to four values; `state` is more precise.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -191,7 +191,7 @@ enum ToolStatus {
     Error,
 }
 
-/// Whether a person had to agree, and what became of it.
+/// Whether a tool call needs an approval, and the decision about it.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -208,7 +208,8 @@ enum ToolValidation {
 struct Part {
     #[serde(flatten)]
     kind: PartKind,
-    /// The call of a sub-agent that this happened under.
+    /// Id of the tool call that started the sub-agent that made this part; absent for the agent
+    /// itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     parent_call_id: Option<CallId>,
 }
@@ -230,7 +231,7 @@ enum PartKind {
         text: String,
         open: bool,
     },
-    /// `toolCalls` has it.
+    /// A tool call; its details are in `toolCalls`.
     ToolCall {
         id: CallId,
     },
@@ -246,9 +247,9 @@ enum PartKind {
     },
     Unrecognized {
         source: String,
-        /// The first line, where there are several.
+        /// The unrecognized line; the first one if there are several.
         raw: String,
-        /// How many lines it stands for, where they are several.
+        /// Number of unrecognized lines; absent if there is only one.
         #[serde(skip_serializing_if = "Option::is_none")]
         lines: Option<u64>,
     },
@@ -272,13 +273,13 @@ struct Exchange {
     direction: Direction,
     mode: ExchangeMode,
     agent: String,
-    /// Belongs to the other agent, as does `responseId`.
+    /// Session of the other agent; `responseId` is its run.
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<SessionId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     response_id: Option<ResponseId>,
     text: String,
-    /// Last known state, while there is no answer.
+    /// Last known state of the exchange; absent once the exchange has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<ExchangeState>,
     #[serde(skip_serializing_if = "Option::is_none")]

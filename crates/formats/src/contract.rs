@@ -22,24 +22,24 @@ pub use stream::{Envelope, Stream};
 #[cfg(test)]
 mod tests;
 
-/// A message of the contract.
+/// A message of `format=contract`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Message {
     /// Id of the message, unique within the session.
     pub id: String,
-    /// The sender.
+    /// Role of the message's sender.
     pub role: Role,
     /// Text of the message.
     pub content: String,
-    /// Time of the message.
+    /// Time at which the message was created or began.
     pub timestamp: Millis,
-    /// Details of calls and of a run's status.
+    /// Tool calls, tool result or run status that the message contains.
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
 }
 
-/// The sender of a message.
+/// The role of a message's sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -51,54 +51,54 @@ pub enum Role {
     Status,
 }
 
-/// Details of a message.
+/// Tool calls, tool result or run status that a message contains.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Metadata {
-    /// Calls that the message makes.
+    /// Tool calls that an assistant message makes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCallInfo>,
-    /// The call that the message is the result of.
+    /// Id of the tool call whose result the message contains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
-    /// Tool of that call.
+    /// Name of the tool whose result the message contains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
-    /// Present for every successful call, even if null.
+    /// Result of the tool call. Present for every successful call, even if null.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub tool_result: Option<Value>,
-    /// Present for failed calls, and never next to a result.
+    /// Error message of the tool call. Present for failed calls, and never together with a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_error: Option<String>,
-    /// Duration of that call.
+    /// Duration of the tool call in milliseconds; absent if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_duration_ms: Option<u64>,
-    /// The status that the message reports.
+    /// The kind of status that a status message reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_type: Option<StatusType>,
-    /// Why a run continued or stopped.
+    /// Why the run continued or stopped, in a status message about that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation: Option<ContinuationInfo>,
 }
 
-/// A call.
+/// A tool call of an assistant message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ToolCallInfo {
-    /// Id of the call.
+    /// Id of the tool call; messages of other programs may lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Name of the tool.
+    /// Name of the tool that is called.
     pub name: String,
-    /// Absent where the arguments are no JSON object.
+    /// Arguments of the tool call; absent if there are none or they are not a JSON object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Map<String, Value>>,
-    /// Short description of the arguments.
+    /// One-line summary of the arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args_summary: Option<String>,
 }
 
-/// The kind of a status message.
+/// The kind of a status message in `format=contract`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -112,45 +112,45 @@ pub enum StatusType {
     Continuation,
 }
 
-/// Why a run continued or stopped.
+/// Why a run continued or stopped, in a status message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ContinuationInfo {
     /// Whether the run continued.
     pub should_continue: bool,
-    /// The reason for that.
+    /// Why the run continued or stopped, such as `completed` or `user_requested`.
     pub stop_reason: String,
-    /// The rule or person that decided it.
+    /// Rule or person that decided whether the run continued.
     pub resolved_by: String,
 }
 
-/// Which status messages are wanted.
+/// Selection of the status messages to include in `format=contract`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Statuses {
-    /// Errors and stops other than "completed".
+    /// Only errors, and stops for a reason other than "completed".
     #[default]
     Lasting,
-    /// All of them.
+    /// All status messages.
     All,
 }
 
-/// Returns whether a message makes calls.
+/// Returns whether a message makes tool calls.
 pub fn is_tool_call_message(message: &Message) -> bool {
     message.role == Role::Assistant && !message.metadata.tool_calls.is_empty()
 }
 
-/// Returns whether a message is the result of a call.
+/// Returns whether a message contains the result of a tool call.
 pub fn is_tool_result_message(message: &Message) -> bool {
     message.role == Role::Tool
 }
 
-/// Returns whether a message is the result of a call that failed.
+/// Returns whether a message contains the error of a failed tool call.
 pub fn has_tool_error(message: &Message) -> bool {
     message.role == Role::Tool && message.metadata.tool_error.is_some()
 }
 
-/// Whether to show an assistant's words. Beside calls, not what is empty or a call's arguments that
-/// slipped into the text; other text that looks like JSON shows.
+/// Returns whether a client should show the text of an assistant message. Next to tool calls, it
+/// should hide empty text and text that only repeats the arguments of a call.
 pub fn should_render_assistant_content(message: &Message) -> bool {
     let calls = &message.metadata.tool_calls;
     if message.role != Role::Assistant || calls.is_empty() {
@@ -169,7 +169,7 @@ impl Metadata {
     }
 }
 
-/// A null that is there is a value.
+/// Deserializes a field that is present, so that an explicit null is a value.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

@@ -24,7 +24,7 @@ use transcript::{
 
 use crate::known::Known;
 
-/// A change of a run.
+/// A change of a run that a stream has to send.
 #[derive(Debug)]
 pub enum News<'a> {
     Begun(&'a RunMessage),
@@ -44,13 +44,13 @@ pub enum News<'a> {
     ThinkingEnded(&'a Thinking),
     CallBegun(&'a Call),
     ArgumentsGrown(&'a Call, &'a str),
-    /// The arguments are whole.
+    /// The arguments of a tool call are complete.
     CallWritten(&'a Call),
     ApprovalAsked(&'a Call),
     ApprovalSettled(&'a Call),
     CallEnded(&'a Call),
-    /// A steered message, an exchange, a notice or something unrecognized, with its number among the parts that
-    /// are sent; repeated when it has changed.
+    /// A steered message, an exchange, a notice or something unrecognized began or changed. The
+    /// number is its index among the parts that are sent.
     Aside(usize, &'a PartKind),
     Ended(&'a RunMessage),
 }
@@ -58,7 +58,7 @@ pub enum News<'a> {
 #[derive(Debug)]
 pub struct Follow {
     run: ResponseId,
-    /// Contains this run alone, with whole bodies.
+    /// Transcript of this run alone, with whole bodies.
     transcript: Transcript,
     touched: BTreeSet<usize>,
     told: Told,
@@ -68,9 +68,10 @@ pub struct Follow {
 struct Told {
     begun: bool,
     ended: bool,
-    /// One for each part.
+    /// State of each part of the run, by its index.
     parts: Vec<ToldPart>,
-    /// Number of steps that were processed, and of outer ones that were sent.
+    /// Number of steps that were processed, including those of sub-agents; `n_steps` counts the
+    /// others, which were sent.
     n_steps_seen: usize,
     n_steps: usize,
     open_step: Option<usize>,
@@ -78,14 +79,14 @@ struct Told {
 
 #[derive(Debug, Clone)]
 enum ToldPart {
-    /// Belongs to a sub-agent.
+    /// A part of a sub-agent, which is not sent.
     Hidden,
     Words {
         text: String,
         ended: bool,
     },
     Call(ToldCall),
-    /// As it was sent last.
+    /// A part without a text that grows, as it was sent last; `None` before that.
     Aside(Option<Box<PartKind>>),
 }
 
@@ -108,13 +109,14 @@ impl Follow {
         }
     }
 
-    /// Returns the news in this record.
+    /// Applies a record and returns the changes of the run.
     pub(crate) fn apply(&mut self, record: &Record) -> Vec<News<'_>> {
         self.take_in(record);
         self.news()
     }
 
-    /// Applies a record; its news comes later. Records of other runs are ignored.
+    /// Applies a record without returning its changes, which `news` does later. Records of other
+    /// runs are ignored.
     pub(crate) fn take_in(&mut self, record: &Record) {
         if record.response_id.as_ref() != Some(&self.run) || record.event.is_session_event() {
             return;
@@ -128,7 +130,7 @@ impl Follow {
         self.transcript.messages.first().and_then(Message::run)
     }
 
-    /// Returns the news since the last call.
+    /// Returns the changes of the run since this was last called.
     pub(crate) fn news(&mut self) -> Vec<News<'_>> {
         let mut news = Vec::new();
         let Some(answer) = self.transcript.messages.first().and_then(Message::run) else {
@@ -139,7 +141,8 @@ impl Follow {
         news
     }
 
-    /// Returns the part of the run that a client has, as it was sent; the rest is news afterwards.
+    /// Returns the changes that a client already has, and marks them as sent, so that `news`
+    /// returns only the rest.
     pub(crate) fn recall(&mut self, known: &Known) -> Vec<News<'_>> {
         let mut news = Vec::new();
         if let Some(answer) = self.transcript.messages.first().and_then(Message::run) {
@@ -149,7 +152,7 @@ impl Follow {
         news
     }
 
-    /// Returns the beginnings of all parts that were begun and not ended.
+    /// Returns the beginning of each part that was sent and has not ended.
     pub(crate) fn open_parts(&self) -> Vec<News<'_>> {
         let parts = self.answer().map(|it| it.parts.as_slice()).unwrap_or_default();
         let open = self.told.parts.iter().zip(parts).filter_map(|(told, part)| match told {
@@ -162,8 +165,8 @@ impl Follow {
         open.collect()
     }
 
-    /// Returns the calls that wait for the client, for decisions or for results of its tools, if the run does
-    /// nothing else.
+    /// Returns the tool calls that wait for the client: for a decision, or for the result of a tool
+    /// that the client runs. `None` if the run does anything else.
     pub(crate) fn waiting(&self) -> Option<Vec<&Call>> {
         let answer = self.answer().filter(|it| it.is_open())?;
         let mut waiting = Vec::new();
@@ -183,26 +186,26 @@ impl Follow {
         (!waiting.is_empty()).then_some(waiting)
     }
 
-    /// Returns the number of steps that were begun.
+    /// Returns the number of steps whose beginning was sent.
     pub(crate) fn n_steps(&self) -> usize {
         self.told.n_steps
     }
 
-    /// Returns the step in which the run waits, if the model has finished it.
+    /// Returns the step whose end was not sent yet, if the model has finished it.
     pub(crate) fn finished_step(&self) -> Option<&Step> {
         let step = self.answer()?.steps.get(self.told.open_step?)?;
         Some(step).filter(|it| it.finished.is_some())
     }
 }
 
-/// Returns the news of a whole run.
+/// Returns all changes of a run from its beginning.
 pub(crate) fn tell_all(answer: &RunMessage) -> Vec<News<'_>> {
     let mut news = Vec::new();
     Told::default().tell(answer, &BTreeSet::new(), &mut news);
     news
 }
 
-/// Returns the beginning of a part that is sent in pieces.
+/// Returns the beginning of a part that is sent in deltas; `None` for other parts.
 fn begun(part: &Part) -> Option<News<'_>> {
     match &part.kind {
         PartKind::Text(text) => Some(News::TextBegun(text)),
@@ -215,19 +218,20 @@ fn begun(part: &Part) -> Option<News<'_>> {
     }
 }
 
-/// Returns whether some calls of a step have not ended.
+/// Returns whether a step, or a later one, has tool calls that have not ended.
 fn is_at_work(answer: &RunMessage, step: usize) -> bool {
     let parts = answer.parts.iter().rev().filter(|part| part.parent.is_none());
     let mut of_it = parts.take_while(|part| part.step.is_none_or(|it| it >= step));
     of_it.any(|part| matches!(&part.kind, PartKind::Call(call) if call.is_open()))
 }
 
-/// Returns whether a call waits for the client.
+/// Returns whether a tool call waits for the client: for a decision or for a result.
 fn waits_for_client(call: &Call) -> bool {
     call.waits_for_approval() || call.waits_for_client()
 }
 
-/// Returns the number of the step that a part is in, from 1. Parts before the first step are in it.
+/// Returns the number of a part's step, from 1, without counting those of sub-agents. Parts before
+/// the first step belong to it.
 pub(crate) fn step_number(answer: &RunMessage, part: &Part) -> usize {
     let Some(step) = part.step else { return 1 };
     let outer = answer.steps.iter().take(step + 1).filter(|step| step.parent.is_none());
@@ -294,7 +298,8 @@ impl Told {
         }
     }
 
-    /// Begins and ends the steps up to that one.
+    /// Adds the beginnings of the steps before index `up_to`, and the ends of those that precede
+    /// them.
     fn move_on<'a>(&mut self, answer: &'a RunMessage, up_to: usize, news: &mut Vec<News<'a>>) {
         while self.n_steps_seen < up_to {
             let step = self.n_steps_seen;
@@ -420,8 +425,8 @@ impl ToldCall {
     }
 }
 
-/// Returns the rest of `now` after the text that was sent, with which it has to begin. An open text has only
-/// grown, so that is not checked for every delta.
+/// Returns the text that `now` has after `told`, and appends it to `told`. `None` if there is none,
+/// or if `now` does not begin with `told`, which is only checked if `now` may have been replaced.
 fn more<'a>(told: &mut String, now: &'a str, has_only_grown: bool) -> Option<&'a str> {
     if !has_only_grown && !now.starts_with(told.as_str()) {
         return None;

@@ -21,7 +21,7 @@ use crate::ui::{self, known_reason};
 #[cfg(test)]
 mod tests;
 
-/// None for what happened outside any run.
+/// Converts a message of the transcript to `format=fullstream`; `None` for events outside any run.
 pub fn message(message: &Message) -> Option<Value> {
     let created_at = message.created_at;
     match &message.content {
@@ -54,7 +54,7 @@ pub fn message(message: &Message) -> Option<Value> {
     }
 }
 
-/// A run as it stands.
+/// Returns the `fullStream` events of a run up to now.
 pub fn events(answer: &RunMessage) -> Vec<Value> {
     let mut format = EventFormat::new(answer.id.clone());
     tell_all(answer).iter().flat_map(|news| format.events(news)).collect()
@@ -64,7 +64,8 @@ pub fn events(answer: &RunMessage) -> Vec<Value> {
 struct EventFormat {
     run: ResponseId,
     model: Option<String>,
-    /// Names of texts and thinkings: numbers, so that a repeated run is the same.
+    /// Ids of texts and thinking in the stream. They are numbers, so that a repeated run gives the
+    /// same events.
     names: HashMap<PartId, String>,
 }
 
@@ -161,7 +162,8 @@ impl EventFormat {
     }
 }
 
-/// A call whose arguments are no object is invalid.
+/// Returns the event of a complete tool call. It is marked as invalid if the arguments are not an
+/// object.
 fn tool_call(call: &Call) -> Value {
     let input = call::input(call);
     let is_valid = input.is_object();
@@ -216,7 +218,7 @@ fn ended(answer: &RunMessage) -> Vec<Value> {
     }
 }
 
-/// An empty object where nothing is known.
+/// Converts token counts to the form of the AI SDK; an empty object if they are unknown.
 fn counts(usage: Option<Usage>) -> Value {
     let Some(usage) = usage else { return json!({}) };
     let mut counts = json!({

@@ -31,35 +31,36 @@ pub(crate) use self::values::{arguments_text, as_text, error_info, items, result
 use crate::incoming::File;
 use crate::{call, sent};
 
-/// Steps without a message that are believed in a row: a file may claim any number.
+/// Maximum number of steps without a message that an import adds in a row, because a file may claim
+/// any number of steps.
 const SILENT_STEPS_MAX: usize = 100;
 
-/// Values that an import needs besides the file.
+/// Values that the import of a conversation needs besides the file.
 pub struct Setting<'a> {
     /// Name of the agent, if the file does not contain one.
     pub agent: &'a str,
-    /// Time of everything without a time of its own.
+    /// Time of the import, which entries have until the file contains a time.
     pub now: Millis,
-    /// Attaches a file that a message names.
+    /// Function that returns the attachment for a file of a message; `None` if the file is lost.
     pub attach: &'a dyn Fn(&File) -> Option<Attachment>,
 }
 
-/// Builds the log of a conversation, in order.
+/// Builds the log of an imported conversation, entry by entry.
 pub(crate) struct LogBuilder<'a> {
     setting: &'a Setting<'a>,
     entries: Vec<Entry>,
-    /// The reducer's state after the entries.
+    /// Transcript of the entries added so far.
     transcript: Transcript,
     now: Millis,
     run: Option<ResponseId>,
     used_ids: HashSet<String>,
-    /// Ids of the run's parts.
+    /// Ids of the open run's parts.
     part_ids: HashSet<PartId>,
     n_parts: u32,
     step: Option<u32>,
 }
 
-/// Properties of a run at its beginning.
+/// Properties of an imported run that are known at its beginning.
 #[derive(Debug, Default)]
 pub(crate) struct Beginning<'a> {
     pub(crate) id: Option<&'a str>,
@@ -67,17 +68,17 @@ pub(crate) struct Beginning<'a> {
     pub(crate) model: Option<&'a str>,
 }
 
-/// Properties of a run at its end.
+/// Properties of an imported run that are known at its end.
 #[derive(Debug)]
 pub(crate) struct Ending {
     pub(crate) status: RunStatus,
-    /// Why it was cancelled, if the file says so.
+    /// Why the run was cancelled; `None` if the file does not say so.
     pub(crate) reason: Option<CancelReason>,
     pub(crate) error: Option<ErrorInfo>,
     pub(crate) usage: Option<Usage>,
     pub(crate) cost: Option<f64>,
     pub(crate) duration_ms: Option<u64>,
-    /// Why the model stopped.
+    /// Why the model stopped in the last step; `None` if the file does not say so.
     pub(crate) finish_reason: Option<String>,
 }
 
@@ -95,18 +96,18 @@ impl Ending {
     }
 }
 
-/// How a call ended.
+/// Outcome of an imported tool call: its output or its error.
 pub(crate) enum CallResult {
     Output(Value),
     Failed(ErrorInfo),
 }
 
-/// Details of a result besides its value.
+/// Details of a tool call's result besides its value.
 #[derive(Debug, Default)]
 pub(crate) struct Remarks {
     pub(crate) summary: Option<String>,
     pub(crate) duration_ms: Option<u64>,
-    /// The result of a call that failed, such as the exit code of a command.
+    /// Result of a tool call that failed, such as the exit code of a command.
     pub(crate) of_failure: Option<Value>,
 }
 
@@ -125,13 +126,14 @@ impl<'a> LogBuilder<'a> {
         }
     }
 
-    /// Returns the entries, after it has closed everything.
+    /// Ends the open run and returns all entries of the log.
     pub(crate) fn into_entries(mut self) -> Vec<Entry> {
         self.end(Ending::of(RunStatus::Completed));
         self.entries
     }
 
-    /// Sets the time of the following entries.
+    /// Sets the time of the following entries, from a timestamp as text or in milliseconds since
+    /// the Unix epoch. Other values change nothing.
     pub(crate) fn at(&mut self, moment: &Value) {
         let moment = match moment {
             Value::String(text) => Millis::parse(text),
@@ -145,7 +147,7 @@ impl<'a> LogBuilder<'a> {
         self.said_in_parts(id, role, text, sent::parts_of(text, files), None);
     }
 
-    /// As the AI SDK writes it.
+    /// Adds a user or system message from parts in the form of the AI SDK.
     pub(crate) fn said_in_parts(
         &mut self,
         id: Option<&str>,
@@ -179,7 +181,8 @@ impl<'a> LogBuilder<'a> {
         }
     }
 
-    /// Who speaks, and what others have written down about it: the time is the record's.
+    /// Returns the sender and the other fields of a message's metadata, without the time that the
+    /// record has anyway.
     fn own_metadata(&self, metadata: Option<&Value>) -> (Option<Sender>, Option<Value>) {
         let Some(Value::Object(fields)) = metadata else {
             return (None, metadata.filter(|it| !it.is_null()).cloned());
@@ -196,7 +199,7 @@ impl<'a> LogBuilder<'a> {
         (from, (!own.is_empty()).then_some(Value::Object(own)))
     }
 
-    /// A new run; the one before has ended well.
+    /// Starts a run. An open run ends as completed.
     pub(crate) fn begin(&mut self, beginning: &Beginning<'_>) {
         self.end(Ending::of(RunStatus::Completed));
         let run = ResponseId::new(self.free_id(beginning.id, "r"));
@@ -207,13 +210,13 @@ impl<'a> LogBuilder<'a> {
         self.push(Event::RunStart { agent, model, trigger: Trigger::User, exchange_id: None });
     }
 
-    /// Returns whether that run is open.
+    /// Returns whether the open run has this id.
     pub(crate) fn is_in(&self, run: &str) -> bool {
         self.run.as_ref().is_some_and(|it| it.as_str() == run)
     }
 
-    /// Returns whether a message is a step of the open run. Other programs do not name messages after their run:
-    /// theirs continues as long as there are calls.
+    /// Returns whether a message is a step of the open run. Other programs do not name messages
+    /// after their run; then the run continues while its last step has tool calls or no text.
     pub(crate) fn goes_on(&self, message_id: Option<&str>) -> bool {
         match message_id.and_then(run_of_step) {
             Some(run) => self.is_in(run),
@@ -221,7 +224,8 @@ impl<'a> LogBuilder<'a> {
         }
     }
 
-    /// Begins a step of the open run, or the first of a new one.
+    /// Begins the step of a message: in the open run if the message belongs to it, otherwise in a
+    /// new run. Steps that have no message are added before it.
     pub(crate) fn step_of(&mut self, message_id: Option<&str>) {
         if !self.goes_on(message_id) {
             let id = message_id.map(|id| run_of_step(id).unwrap_or(id));
@@ -236,7 +240,8 @@ impl<'a> LogBuilder<'a> {
         self.step();
     }
 
-    /// Something was said to a run that goes on: `later` are the messages that follow.
+    /// Returns whether a user message was steered into the open run: the next step or status in the
+    /// `later` messages belongs to the same run.
     pub(crate) fn is_steered(&self, later: &[Value]) -> bool {
         let mut of_runs = later.iter().filter(|it| it["role"] != "user" && it["role"] != "tool");
         let next = of_runs.next().and_then(|it| it["id"].as_str());
@@ -262,7 +267,8 @@ impl<'a> LogBuilder<'a> {
         self.push(Event::StepStart { index, parent_call_id: None });
     }
 
-    /// Ends the step, if one is open. Where nobody says why, it is seen from its calls.
+    /// Ends the step, if one is open. Without a `reason`, it is `tool-calls` if the step has tool
+    /// calls, otherwise `stop`.
     pub(crate) fn end_step(&mut self, reason: Option<&str>, usage: Option<Usage>) {
         let Some(index) = self.step.take() else { return };
         let seen = if self.has_calls() { "tool-calls" } else { "stop" };
@@ -276,7 +282,7 @@ impl<'a> LogBuilder<'a> {
         });
     }
 
-    /// Returns the parts of the last step.
+    /// Returns the parts of the open run's last step.
     fn parts(&self) -> impl Iterator<Item = &PartKind> {
         let answer = self.answer();
         let step = answer.and_then(|it| it.steps.len().checked_sub(1));
@@ -288,12 +294,12 @@ impl<'a> LogBuilder<'a> {
         self.parts().any(|it| matches!(it, PartKind::Call(_)))
     }
 
-    /// Whether something of the run has yet to come.
+    /// Returns whether tool calls of the open run have no result yet.
     pub(crate) fn has_open_calls(&self) -> bool {
         self.answer().into_iter().flat_map(RunMessage::calls).any(transcript::Call::is_open)
     }
 
-    /// It has said nothing yet, and what it thought is no word.
+    /// Returns whether the last step of the open run has nothing but thinking.
     fn is_silent(&self) -> bool {
         self.parts().all(|it| matches!(it, PartKind::Thinking(_)))
     }
@@ -303,7 +309,7 @@ impl<'a> LogBuilder<'a> {
         self.say(part_id, text, phase, discarded);
     }
 
-    /// Adds further fields of the last part.
+    /// Adds fields that Callboard does not interpret to the last part of the open run.
     pub(crate) fn extras(&mut self, fields: Map<String, Value>) {
         let last = self.answer().and_then(|it| it.parts.last()?.id().map(str::to_owned));
         if let Some(part_id) = last.filter(|_| !fields.is_empty()) {
@@ -311,7 +317,8 @@ impl<'a> LogBuilder<'a> {
         }
     }
 
-    /// Under its own name, if nothing else has it.
+    /// Adds a text with this part id, or with a generated one if the id is missing or used in the
+    /// run.
     pub(crate) fn text_as(&mut self, id: Option<&str>, text: &str) {
         let part_id = self.part_id_as(id);
         self.say(part_id, text, None, false);
@@ -323,7 +330,8 @@ impl<'a> LogBuilder<'a> {
         self.push(Event::TextDone { part_id, parent_call_id: None, text, phase, discarded });
     }
 
-    /// A thought keeps its id, if no other part of its run has it.
+    /// Adds thinking with this part id, or with a generated one if the id is missing or used in the
+    /// run.
     pub(crate) fn thinking(&mut self, id: Option<&str>, text: &str, discarded: bool) {
         let part_id = self.part_id_as(id);
         self.push(Event::ThinkingStart { part_id: part_id.clone(), parent_call_id: None });
@@ -331,14 +339,15 @@ impl<'a> LogBuilder<'a> {
         self.push(Event::ThinkingDone { part_id, parent_call_id: None, text, discarded });
     }
 
-    /// A call with all its arguments.
+    /// Adds a tool call with complete arguments, and returns its id.
     pub(crate) fn call(&mut self, id: Option<&str>, name: &str, arguments: &str) -> CallId {
         let call = self.start_call(id, name, Some(arguments));
         self.write_call(&call, arguments, "");
         call
     }
 
-    /// Starts a call. It keeps its id if no other call has it. Its arguments are added if they are known already.
+    /// Starts a tool call and returns its id: the given one, unless another call has it. Arguments
+    /// that are already known are added.
     pub(crate) fn start_call(
         &mut self,
         id: Option<&str>,
@@ -375,7 +384,7 @@ impl<'a> LogBuilder<'a> {
         });
     }
 
-    /// Somebody was asked about a call, and decided.
+    /// Adds an approval request for a tool call and the decision about it.
     pub(crate) fn decided(&mut self, call: &CallId, accepted: bool, feedback: Option<&str>) {
         let options = ApprovalOptions { scopes: vec![Scope::Once], ..ApprovalOptions::default() };
         self.push(Event::ToolApprovalRequested { call_id: call.clone(), options });
@@ -390,7 +399,7 @@ impl<'a> LogBuilder<'a> {
         });
     }
 
-    /// The oldest open call of that id or, where there is none, of that name.
+    /// Returns the oldest open tool call with this id or, if no id is given, with this tool name.
     pub(crate) fn open_call(&self, id: Option<&str>, name: Option<&str>) -> Option<CallId> {
         let open =
             || self.answer().into_iter().flat_map(RunMessage::calls).filter(|it| it.is_open());
@@ -406,7 +415,8 @@ impl<'a> LogBuilder<'a> {
         self.result_with(call, came, Remarks::default());
     }
 
-    /// A call that was rejected never ran, whatever was written down as its result.
+    /// Adds the result of a tool call. A rejected call never ran, so its output counts as the
+    /// reason for the rejection.
     pub(crate) fn result_with(&mut self, call: &CallId, came: CallResult, remarks: Remarks) {
         let known = self.answer().and_then(|it| it.call(call));
         let name = known.map(|it| it.name.clone()).unwrap_or_default();
@@ -434,13 +444,13 @@ impl<'a> LogBuilder<'a> {
         });
     }
 
-    /// Whether somebody was asked about a call, and said no.
+    /// Returns whether a person rejected the tool call.
     pub(crate) fn is_rejected(&self, call: &CallId) -> bool {
         let resolution = self.answer().and_then(|it| call::resolution(it.call(call)?));
         resolution.is_some_and(|it| it.decision == Decision::Rejected)
     }
 
-    /// A result that no call is known for gets one of its own.
+    /// Adds a tool result that belongs to no known tool call, and a call for it.
     pub(crate) fn orphan(&mut self, id: Option<&str>, name: &str, came: CallResult) {
         let call = self.call(id, name, "");
         self.result(&call, came);
@@ -483,8 +493,8 @@ impl<'a> LogBuilder<'a> {
         self.push(Event::Unrecognized { source, raw, lines: 1 });
     }
 
-    /// Ends the run, if one is open. Calls that had no result when they were written down never get one; those
-    /// that were rejected are denied.
+    /// Ends the run, if one is open. Its tool calls without a result end too: denied if they were
+    /// rejected, otherwise interrupted.
     pub(crate) fn end(&mut self, ending: Ending) {
         if self.run.is_none() {
             return;
@@ -540,7 +550,8 @@ impl<'a> LogBuilder<'a> {
         own.unwrap_or_else(|| self.part_id())
     }
 
-    /// Returns that id if it is present and new, otherwise a generated one.
+    /// Returns the given id if it is present and unused, otherwise a generated one that starts with
+    /// `letter`.
     fn free_id(&mut self, id: Option<&str>, letter: &str) -> String {
         let own = id.map(str::to_owned).filter(|it| !it.is_empty() && !self.used_ids.contains(it));
         let made = (1..).map(|n| format!("{letter}{n}"));

@@ -12,16 +12,16 @@ use crate::sent;
 #[cfg(test)]
 mod tests;
 
-/// A message of a client.
+/// A new message in the request of a client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IncomingMessage {
-    /// The client's id of the message.
+    /// Id that the client gave the message; `None` if it gave none.
     pub id: Option<String>,
     /// Text of the message.
     pub text: String,
-    /// Files to attach.
+    /// Files to attach to the message.
     pub files: Vec<File>,
-    /// Everything that text and files do not contain.
+    /// Form in which the client sent the message; `None` if text and files contain all of it.
     pub sent: Option<SentForm>,
 }
 
@@ -31,7 +31,7 @@ impl IncomingMessage {
         Self::of_parts(id, text, parts, None)
     }
 
-    /// Creates a message from the parts of the AI SDK.
+    /// Creates a message from parts in the form of the AI SDK.
     pub(crate) fn of_parts(
         id: Option<String>,
         text: String,
@@ -43,56 +43,56 @@ impl IncomingMessage {
     }
 }
 
-/// A file of a message.
+/// A file of a message, as the client or an import file contains it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     /// Media type of the file.
     pub media_type: String,
-    /// Name of the file.
+    /// Name of the file; `None` if the message contains none.
     pub name: Option<String>,
-    /// May be a `data:` address.
+    /// URL of the file, which may be a `data:` URL.
     pub url: String,
 }
 
 impl File {
-    /// Returns its name as an attachment.
+    /// Returns the name of the file as an attachment: its own name, or `file` if it has none.
     pub fn name_here(&self) -> &str {
         self.name.as_deref().unwrap_or("file")
     }
 }
 
-/// A decision of the client, or the result of a call that it has run.
+/// A client's decision about an approval, or the outcome of a tool call that the client has run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decided {
-    /// A decision about a call.
+    /// A decision about a tool call that needs an approval.
     Approval {
-        /// Id of the call.
+        /// Id of the tool call.
         call: String,
-        /// Whether the call may run.
+        /// Whether the tool call may run.
         approved: bool,
-        /// The reason that the person gave.
+        /// The person's reason for the decision; `None` if there is none.
         reason: Option<String>,
-        /// The arguments as edited, if the client can do that.
+        /// Arguments as edited by the person; `None` if they were not edited.
         arguments: Option<Value>,
     },
-    /// The result of a call.
+    /// The result of a tool call that succeeded.
     Output {
-        /// Id of the call.
+        /// Id of the tool call.
         call: String,
-        /// The result.
+        /// The result as JSON.
         output: Value,
     },
-    /// The error of a call that failed.
+    /// The error of a tool call that failed.
     Error {
-        /// Id of the call.
+        /// Id of the tool call.
         call: String,
-        /// The message of the error.
+        /// The error message.
         error: String,
     },
 }
 
 impl Decided {
-    /// Returns the id of the call.
+    /// Returns the id of the tool call.
     pub fn call(&self) -> &str {
         match self {
             Self::Approval { call, .. } | Self::Output { call, .. } | Self::Error { call, .. } => {
@@ -102,8 +102,8 @@ impl Decided {
     }
 }
 
-/// Reads the tools that the client runs itself: an object with the tools by name, or an array of tools with their
-/// names, plain or as functions in OpenAI's form.
+/// Parses the tools that the client runs itself: an object with the tools by name, or an array of
+/// tools with their names, either plain or as functions in OpenAI's form.
 pub fn client_tools(tools: &Value) -> Result<Vec<ClientTool>, BadRequest> {
     match tools {
         Value::Null => Ok(Vec::new()),
@@ -147,11 +147,12 @@ fn client_tool(name: Option<&str>, tool: &Value, place: &str) -> Result<ClientTo
     Ok(ClientTool { name: name.to_owned(), description, parameters })
 }
 
-/// An error that names the field and the problem, for the client's author.
+/// The error of an invalid request or import file: the field and the problem, for the client's
+/// author.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadRequest {
     why: String,
-    /// The field, if the format's errors have a place for its name.
+    /// Name of the invalid field, if the errors of the format have a place for it.
     pub param: Option<String>,
 }
 

@@ -14,18 +14,18 @@ use transcript::{Call, CallId, Part, PartKind, RunMessage};
 
 use crate::call;
 
-/// The parts of a run that a client has.
+/// The parts of a run that a client has, according to its request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Known {
     pub(crate) calls: HashMap<CallId, KnownCall>,
     pub(crate) words: KnownWords,
-    /// Number of steps that were begun, if the client counts them.
+    /// Number of steps that the client has; 0 if its requests do not contain steps.
     pub(crate) n_steps: usize,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct KnownCall {
-    /// The client was asked whether the call may run.
+    /// Whether the client got an approval request for the tool call.
     pub(crate) asked: bool,
     pub(crate) outcome: KnownOutcome,
 }
@@ -34,21 +34,23 @@ pub(crate) struct KnownCall {
 pub(crate) enum KnownOutcome {
     #[default]
     None,
-    /// Some outcome, which stays as it is.
+    /// The client has an outcome of the tool call, which counts as the right one.
     Any,
     Output(Value),
     Error(String),
 }
 
-/// The texts and thinkings that it has besides those before its last call.
+/// The texts and thinking blocks that a client has, besides those before its last tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum KnownWords {
-    /// This number of them after that call.
+    /// The client has this number of texts and thinking blocks after its last tool call.
     After(usize),
-    /// The same, if the client has no empty ones.
+    /// The client has this number of texts and thinking blocks that are not empty after its last
+    /// tool call.
     SpokenAfter(usize),
     Named(HashSet<String>),
-    /// Those of the steps of its calls.
+    /// The client has all texts and thinking blocks up to the end of the step of its last tool
+    /// call.
     OfSteps,
 }
 
@@ -63,7 +65,8 @@ impl Known {
         self.calls.iter().filter(|(_, it)| it.asked).map(|(id, _)| id.clone()).collect()
     }
 
-    /// Returns whether the client has the outcome of a call that it has. It has those of calls it does not name.
+    /// Returns whether the client has the outcome of a tool call. If its request does not name the
+    /// call, it has the outcome that there is.
     pub(crate) fn has_outcome(&self, call: &Call) -> bool {
         let Some(known) = self.calls.get(&call.id) else { return call.outcome.is_some() };
         call.outcome.is_some()
@@ -81,7 +84,8 @@ impl Known {
         self.calls.contains_key(call)
     }
 
-    /// Returns the number of the run's parts that it has. An incomplete part is sent again from its beginning.
+    /// Returns the number of the run's parts that the client has. A part that is not complete does
+    /// not count, so it is sent again from its beginning.
     pub(crate) fn n_parts(&self, answer: &RunMessage) -> usize {
         let last_call = answer.parts.iter().rposition(|it| self.has_call(it));
         let n_called = last_call.map_or(0, |idx| idx + 1);
@@ -113,7 +117,8 @@ impl Known {
     }
 }
 
-/// Returns the position behind the nth part that counts, or the last one, after so many parts.
+/// Returns the index after the n-th part that counts, among those after the first `n_parts`. If
+/// fewer count, it is the index after the last of them; 0 if none does.
 fn nth_after(
     answer: &RunMessage,
     n_parts: usize,

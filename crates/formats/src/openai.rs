@@ -26,47 +26,52 @@ pub use stored::{import, stored};
 
 use self::call_ids::CallIds;
 
-/// The reader of a history.
+/// The agent for which a conversation is written as chat messages.
 pub struct Reader<'a> {
-    /// The agent. Ids and data of calls are only sent back to their origin: the same agent and model.
+    /// Id of the agent. Ids and provider data of tool calls are only sent back to their origin: the
+    /// same agent and model.
     pub agent: &'a str,
-    /// The model of the agent.
+    /// Name of the agent's model; `None` if it is not known.
     pub model: Option<&'a str>,
-    /// System message that precedes the history.
+    /// Text of the system message that precedes the history; `None` for no such message.
     pub system: Option<&'a str>,
-    /// Treatment of attached files.
+    /// Treatment of attached and linked files.
     pub files: Files<'a>,
 }
 
-/// Treatment of attached files.
+/// Treatment of the files of messages when a conversation is written as chat messages.
 pub enum Files<'a> {
-    /// They are left out.
+    /// Files are left out.
     LeftOut,
-    /// Texts are included, and pictures if the model accepts them.
+    /// Text files are included, and pictures if the model accepts them. A remark replaces other
+    /// files.
     GoAlong {
         /// Whether the model accepts pictures.
         sees: bool,
-        /// Returns the content of a file.
+        /// Function that returns the content of a file; `None` if the file is no longer stored.
         read: &'a dyn Fn(&Attachment) -> Option<Vec<u8>>,
     },
 }
 
-/// Stands in for a missing message of the user.
+/// Text of a user message that is inserted where the API requires one.
 const NUDGE: &str = "Continue.";
 
-/// Returns a conversation as the messages of a request to a model, ending where it is the model's turn.
+/// Returns a conversation as the messages of a request to a model. Users and assistants alternate,
+/// and the last message is one that the model has to answer.
 pub fn history(transcript: &Transcript, reader: &Reader<'_>) -> Vec<Value> {
     to_json(in_turns(entries(transcript, reader, newest_said(transcript))))
 }
 
-/// Returns a conversation as messages, and nothing else. Files that are elsewhere are included as addresses: the
-/// reader keeps the messages, and could not continue if a file became unreachable.
+/// Returns a conversation as chat messages, without the additions of [`history`]. A linked file is
+/// included as its URL alone: the reader keeps the messages, and could not continue if the file
+/// became unreachable.
 pub fn conversation(transcript: &Transcript, reader: &Reader<'_>) -> Vec<Value> {
     to_json(entries(transcript, reader, None))
 }
 
-/// The message whose linked pictures are shown. A provider that cannot reach one refuses the whole request:
-/// that may cost the answer to this message, and never those to later ones.
+/// Returns the newest user message, the only one whose linked pictures are included. A provider
+/// refuses a whole request if it cannot fetch a picture, so only the answer to this message is at
+/// risk.
 fn newest_said(transcript: &Transcript) -> Option<&UserMessage> {
     let newest_first = transcript.messages.iter().rev().filter(|message| !message.superseded);
     let mut said = newest_first.filter_map(|message| match &message.content {
@@ -76,25 +81,25 @@ fn newest_said(transcript: &Transcript) -> Option<&UserMessage> {
     said.find(|said| said.role == MessageRole::User)
 }
 
-/// A message to be.
+/// A chat message before it is converted to JSON.
 enum Entry<'a> {
     System(String),
-    /// Pieces of content, as the API wants them.
+    /// A user message, as content parts of the API.
     User(Vec<Value>),
     Assistant(Turn<'a>),
 }
 
-/// One assistant message in the making. A message has its text before its calls: text that came after them is the
-/// last of it.
+/// An assistant message that is being built. In the API its text precedes its tool calls, so a text
+/// that came after the calls ends the text of the message.
 #[derive(Default)]
 struct Turn<'a> {
     step: Option<usize>,
     texts: Vec<&'a str>,
     calls: Vec<&'a Call>,
     ends_with_text: bool,
-    /// It comes from the provider that the history is for.
+    /// Whether the message comes from the agent and model for which the history is written.
     is_native: bool,
-    /// Why there is no more of it.
+    /// Why the run was cut off in this message; `None` if it was not.
     cut_off: Option<CancelReason>,
 }
 
@@ -136,8 +141,9 @@ fn said_entry<'a>(said: &UserMessage, files: &Files<'_>, is_newest: bool) -> Opt
     }
 }
 
-/// One assistant message a step, each with its calls and followed by their results. What a
-/// sub-agent did is its own affair: the outer call's result says what came of it.
+/// Converts a run to an assistant message per step, each with its tool calls, and to user messages
+/// for steered messages. The actions of sub-agents are left out, because the result of the outer
+/// call contains theirs.
 fn answer_entries<'a>(answer: &'a RunMessage, reader: &Reader<'_>) -> Vec<Entry<'a>> {
     let is_native = answer.agent == reader.agent && answer.model.as_deref() == reader.model;
     let new_turn = || Turn { is_native, ..Turn::default() };
@@ -155,7 +161,8 @@ fn answer_entries<'a>(answer: &'a RunMessage, reader: &Reader<'_>) -> Vec<Entry<
     entries
 }
 
-/// A message that steered a run. One that was returned to the queue is left out.
+/// Returns the text of a part that is a steered message; `None` for other parts, for empty messages
+/// and for messages that were returned to the queue.
 fn steered_text(part: &Part) -> Option<&str> {
     match &part.kind {
         PartKind::Steered(it) if it.state != SteerState::Returned => {
@@ -166,8 +173,9 @@ fn steered_text(part: &Part) -> Option<&str> {
 }
 
 impl<'a> Turn<'a> {
-    /// Returns whether the model has received input since: a message, or the result of a call. Until then its
-    /// texts belong to the same message, so that no two messages of one run follow each other.
+    /// Returns whether the model received input before this part: a message, or the result of a
+    /// tool call. Until then its texts belong to the same message, so that no two messages of one
+    /// run follow each other.
     fn is_over_before(&self, part: &Part) -> bool {
         match &part.kind {
             PartKind::Steered(_) => steered_text(part).is_some(),
@@ -194,7 +202,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Returns the turn, with pictures that tools returned in a user message: results can only be texts.
+    /// Returns the assistant message, and a user message with the pictures that its tool calls
+    /// returned, because tool results can only be text.
     fn into_entries(self, files: &Files<'_>) -> impl Iterator<Item = Entry<'a>> + use<'a> {
         let is_empty = self.calls.is_empty() && self.texts.iter().all(|it| it.trim().is_empty());
         let pictures = self.pictures(files);
@@ -229,7 +238,8 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Makes users and assistants alternate, from a user's message to the assistant's turn.
+/// Makes user and assistant messages alternate, from a user message to one that the assistant has
+/// to answer.
 fn in_turns(entries: Vec<Entry<'_>>) -> Vec<Entry<'_>> {
     let nudge = || Entry::User(vec![text_piece(NUDGE)]);
     let mut turns: Vec<Entry<'_>> = Vec::new();
@@ -281,7 +291,8 @@ fn to_json(entries: Vec<Entry<'_>>) -> Vec<Value> {
     messages
 }
 
-/// Writes plain text if there is nothing else: not every server knows pieces.
+/// Returns the content of a user message. It is a string if all parts are text, because not every
+/// server supports content parts.
 fn user_content(content: Vec<Value>) -> Value {
     let texts: Option<Vec<&str>> = content.iter().map(|it| it["text"].as_str()).collect();
     match texts {
@@ -323,19 +334,22 @@ fn tool_call(id: &str, call: &Call, is_native: bool) -> Value {
     Value::Object(fields)
 }
 
-/// Returns the provider's own data of a call, or of the message that makes it, which has to be sent back.
+/// Returns the provider's own data of a tool call, or of the message that makes it, which has to be
+/// sent back.
 fn wanted_back(call: &Call, place: &str) -> Map<String, Value> {
     let data = call.provider_data.as_ref().and_then(|data| data.get(place)?.as_object());
     data.cloned().unwrap_or_default()
 }
 
-/// Writes a tool's name. Providers accept up to 64 letters, digits, `_` and `-`.
+/// Returns the tool name of a call in the form that providers accept: up to 64 letters, digits, `_`
+/// and `-`.
 fn tool_name(call: &Call) -> String {
     let letter = |it: char| if it.is_ascii_alphanumeric() || "_-".contains(it) { it } else { '_' };
     call.label().chars().map(letter).take(64).collect()
 }
 
-/// Writes a call's arguments. Providers refuse invalid JSON, so incomplete arguments are quoted.
+/// Returns the arguments of a tool call as the text of a JSON object. Providers refuse anything
+/// else, so other text is put in the field `unreadable`.
 fn arguments(call: &Call) -> String {
     let text = call.arguments.whole().unwrap_or_default();
     let is_object = serde_json::from_str::<Value>(&text).is_ok_and(|it| it.is_object());
@@ -346,7 +360,8 @@ fn arguments(call: &Call) -> String {
     }
 }
 
-/// Writes a call's result. A call without one, because its run is open or was cut off, has an error instead.
+/// Returns the result of a tool call as text. A call without a result, because its run is open or
+/// was cut off, has an error instead.
 fn result_text(call: &Call) -> String {
     let Some(outcome) = &call.outcome else {
         let error = json!({ "code": "tool_interrupted", "message": "This call has no result." });

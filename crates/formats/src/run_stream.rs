@@ -12,29 +12,32 @@ use crate::sse;
 /// tools that the client runs. The client then sends a request that resumes the run, and the answer to
 /// that is the next response.
 pub trait Encoder: Send + 'static {
-    /// Media type of the responses.
+    /// Media type of the HTTP responses.
     const MEDIA_TYPE: &'static str;
-    /// Header by which clients recognize the format.
+    /// Name and value of the response header by which clients recognize the format; `None` if it
+    /// has none.
     const MARKER: Option<(&'static str, &'static str)>;
     /// Text that keeps a connection open; clients ignore it.
     const KEEP_ALIVE: &'static str;
 
-    /// Encodes the end of a response that failed, with the reason.
+    /// Encodes an error that ends the response, with the reason.
     fn failure(why: &str) -> String;
 
-    /// Encodes the additions of these records to the run, all in one go.
+    /// Encodes the changes that all of these records together make to the run.
     fn encode(&mut self, records: &[Record]) -> String;
 
-    /// Encodes the run up to these records, without the parts that the client already has.
+    /// Encodes the next response: the run up to these records, without the parts that the client
+    /// has.
     fn resume(&mut self, records: &[Record], known: &Known) -> String;
 
-    /// Returns whether the response has ended: the run has, or it waits for the client.
+    /// Returns whether the response has ended: the run has ended, or it waits for the client.
     fn is_over(&self) -> bool;
 }
 
-/// The run-specific state of a format: turns the news of a run into items of the stream.
+/// The state of one run in one foreign format: turns the changes of the run into items of the
+/// stream.
 pub trait Format: Send + 'static {
-    /// One event, chunk or line.
+    /// One item of the stream: an event, a chunk or a line.
     type Item;
 
     const MEDIA_TYPE: &'static str = sse::MEDIA_TYPE;
@@ -43,35 +46,36 @@ pub trait Format: Send + 'static {
 
     fn failure(why: &str) -> String;
 
-    /// Writes items as they are sent, and the end of the stream after the last of a response.
+    /// Encodes items as text, with the end mark of the stream after the last item of a response.
     fn write(items: &[Self::Item], is_last: bool) -> String;
 
-    /// Encodes news, unless the response has ended.
+    /// Adds the items for a change of the run, unless the response has ended.
     fn add(&mut self, news: &News<'_>, items: &mut Vec<Self::Item>);
 
-    /// Ends the response if the client can act on the calls that the run waits for.
+    /// Ends the response if the client can act on the tool calls that the run waits for.
     fn pause(&mut self, calls: &[&Call], follow: &Follow, items: &mut Vec<Self::Item>);
 
     fn is_over(&self) -> bool;
 
-    /// Notes a record of a run that is resumed, before it is applied.
+    /// Receives each record of a run that is resumed, before the record is applied.
     fn note_earlier(&mut self, _record: &Record, _follow: &Follow, _known: &Known) {}
 
-    /// Takes over news that the client already has. Adds items only for details that it lacks.
+    /// Updates the state with a change that the client already has. Adds items only for details
+    /// that the client lacks.
     fn skip(&mut self, news: &News<'_>, _items: &mut Vec<Self::Item>) {
         self.add(news, &mut Vec::new());
     }
 
-    /// Begins the next response, after everything that the client has was skipped.
+    /// Begins the next response, after all changes that the client has were skipped.
     fn begin_next_response(&mut self, follow: &Follow, known: &Known);
 
-    /// Replaces the items for a client that rejoins the run.
+    /// Returns the items to send instead of `items`, if the client reconnects to the run.
     fn rejoin(&mut self, _follow: &Follow, items: Vec<Self::Item>) -> Vec<Self::Item> {
         items
     }
 }
 
-/// A run as the items of a foreign stream.
+/// A run as the items of a stream in a foreign format.
 #[derive(Debug)]
 pub struct RunStream<F> {
     pub(crate) follow: Follow,
@@ -83,18 +87,19 @@ impl<F: Format> RunStream<F> {
         Self { follow: Follow::new(run), format }
     }
 
-    /// Returns the items that this record adds.
+    /// Applies a record and returns the items that it adds to the stream.
     pub fn apply(&mut self, record: &Record) -> Vec<F::Item> {
         self.replay([record])
     }
 
-    /// Returns the items that these records add, all in one go.
+    /// Applies records and returns the items that they add to the stream together.
     pub fn replay<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> Vec<F::Item> {
         records.into_iter().for_each(|record| self.follow.take_in(record));
         self.news(Vec::new())
     }
 
-    /// Returns the run up to these records, without the parts that the client already has.
+    /// Applies the records of a run that is resumed, and returns the items of the next response,
+    /// without the parts that the client already has.
     pub fn replay_unknown<'a>(
         &mut self,
         records: impl IntoIterator<Item = &'a Record>,
@@ -112,7 +117,7 @@ impl<F: Format> RunStream<F> {
         self.news(items)
     }
 
-    /// Returns whether the response has ended: the run has, or it waits for the client.
+    /// Returns whether the response has ended: the run has ended, or it waits for the client.
     pub fn is_over(&self) -> bool {
         self.format.is_over()
     }
@@ -154,7 +159,7 @@ impl<F: Format> Encoder for RunStream<F> {
     }
 }
 
-/// Writes JSON items as server-sent events, with the end mark after the last of a response.
+/// Encodes JSON items as server-sent events, with the end mark after the last item of a response.
 pub(crate) fn write_events(items: &[serde_json::Value], is_last: bool) -> String {
     let mut events: String = items.iter().map(sse::event).collect();
     if is_last {

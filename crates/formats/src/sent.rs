@@ -12,7 +12,8 @@ use crate::ui::FileUrl;
 #[cfg(test)]
 mod tests;
 
-/// The files that are to be attached, and what else is to be kept of a message whose text is this.
+/// Returns the files of a message to attach, and the rest of its form that has to be stored; `None`
+/// if the message has the plain form of `text` and files.
 pub(crate) fn keep(
     text: &str,
     mut parts: Vec<Value>,
@@ -33,7 +34,7 @@ pub(crate) fn keep(
     (files, SentForm { parts, metadata }.or_none())
 }
 
-/// Messages of those who have a text and files, in parts.
+/// Returns the parts of a message that consists of a text and files, in the form of the AI SDK.
 pub(crate) fn parts_of(text: &str, files: &[File]) -> Vec<Value> {
     let named = files.iter().map(|it| (it.media_type.as_str(), it.name.as_deref()));
     let mut parts = plain(text, named);
@@ -43,7 +44,8 @@ pub(crate) fn parts_of(text: &str, files: &[File]) -> Vec<Value> {
     parts
 }
 
-/// The parts of a message, its attachments at these addresses.
+/// Returns the parts of a stored message in the form of the AI SDK, with the URLs of its
+/// attachments.
 pub(crate) fn parts(said: &UserMessage, file_url: FileUrl<'_>) -> Vec<Value> {
     let files = &said.attachments;
     let sent = said.sent.as_ref().map(|it| &it.parts).filter(|it| !it.is_empty());
@@ -58,12 +60,14 @@ pub(crate) fn parts(said: &UserMessage, file_url: FileUrl<'_>) -> Vec<Value> {
     parts
 }
 
-/// Removes the files that could not be attached.
+/// Removes the parts of files that could not be attached: `is_there` says so for each attached
+/// file.
 pub(crate) fn leave_out_lost(parts: &mut Vec<Value>, mut is_there: impl Iterator<Item = bool>) {
     parts.retain(|it| !is_attached(it) || is_there.next().unwrap_or(false));
 }
 
-/// Files first, as clients send them.
+/// Returns the parts of a message with a text and files. The files come first, as clients send
+/// them.
 fn plain<'a>(text: &str, files: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> Vec<Value> {
     let file = |(media_type, name): (&str, Option<&str>)| {
         let mut part = json!({ "type": "file", "mediaType": media_type });
@@ -97,7 +101,7 @@ impl File {
         }
     }
 
-    /// On the web and not with us: it is known by its address alone.
+    /// Returns whether the file is on another server, so that only its URL is stored.
     fn is_elsewhere(&self) -> bool {
         is_link(&self.url) && !self.url.contains("/api/blobs/")
     }

@@ -7,7 +7,8 @@ use transcript::PartId;
 
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
-    /// The first one speaks.
+    /// Parts that have not ended, in the order in which they began. Only the text of the first one
+    /// is sent.
     speakers: VecDeque<Speaker>,
 }
 
@@ -18,7 +19,7 @@ struct Speaker {
     has_ended: bool,
 }
 
-/// A text that may be sent, and the part that it belongs to.
+/// A text that may be sent, and the id of the part that it belongs to.
 pub(crate) type Words = (PartId, String);
 
 impl Turns {
@@ -36,7 +37,7 @@ impl Turns {
         None
     }
 
-    /// Ends a part, and returns the texts that have waited for that.
+    /// Ends a part, and returns the held texts of other parts that may be sent now.
     pub(crate) fn end(&mut self, id: &PartId) -> Vec<Words> {
         if let Some(speaker) = self.speakers.iter_mut().find(|it| it.id == *id) {
             speaker.has_ended = true;

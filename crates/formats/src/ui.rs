@@ -26,16 +26,16 @@ use crate::{call, sent};
 #[cfg(test)]
 mod tests;
 
-/// The major version of a client. Its requests do not contain it, so every version but the default has to be
-/// configured in the client.
+/// Major version of the AI SDK that a client uses. Requests do not contain it, so every version but
+/// the default has to be configured in the client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// 5.0.0 on: no approvals and no reason for the end.
+    /// AI SDK 5, which has no approvals and no reason for the end of a run.
     V5,
-    /// 6.0.0 on.
+    /// AI SDK 6, which has approvals.
     #[default]
     V6,
-    /// 7.0.0 on: decisions by other clients are sent.
+    /// AI SDK 7, which also gets the decisions of other clients.
     V7,
 }
 
@@ -45,10 +45,10 @@ impl Profile {
     }
 }
 
-/// Where a file can be fetched.
+/// Function that returns the URL at which an attached file can be fetched.
 pub type FileUrl<'a> = &'a dyn Fn(&Attachment) -> String;
 
-/// None for what happened outside any run.
+/// Converts a message of the transcript to a `UIMessage`; `None` for events outside any run.
 pub fn message(message: &Message, profile: Profile, file_url: FileUrl<'_>) -> Option<Value> {
     let id = message.id();
     match &message.content {
@@ -69,7 +69,7 @@ pub fn message(message: &Message, profile: Profile, file_url: FileUrl<'_>) -> Op
     }
 }
 
-/// Returns the metadata of a message. The client's own fields take precedence.
+/// Returns the metadata of a user or system message. The client's own fields take precedence.
 fn said_metadata(message: &Message, said: &UserMessage) -> Value {
     let mut metadata = json!({ "createdAt": message.created_at });
     if let Some(from) = &said.from {
@@ -138,7 +138,8 @@ fn part(answer: &RunMessage, idx: usize, part: &Part, profile: Profile) -> Value
     value
 }
 
-/// The client has shown it and cannot take it back.
+/// Returns the provider metadata that marks a discarded text, which a client cannot take back once
+/// it has shown it.
 pub(crate) fn discarded_mark() -> Value {
     json!({ "callboard": { "discarded": true } })
 }
@@ -194,7 +195,8 @@ fn approval(call: &Call) -> Option<Value> {
     Some(approval)
 }
 
-/// Returns the reason that a person gave for a decision, or the reason why nobody decided.
+/// Returns the reason that a person gave for a decision about a tool call, or the reason why nobody
+/// decided.
 pub(crate) fn reason(call: &Call) -> Option<String> {
     let resolved = call::resolution(call)?;
     let why = match resolved.decision {
@@ -205,7 +207,7 @@ pub(crate) fn reason(call: &Call) -> Option<String> {
     resolved.feedback.clone().or(why)
 }
 
-/// Writes a part without a chunk of its own.
+/// Returns the chunk of a part that has no type of its own: an imported part, or a data part.
 fn aside(run: &ResponseId, idx: usize, kind: &PartKind) -> Value {
     foreign::chunk(kind).unwrap_or_else(|| data(run, idx, kind))
 }
@@ -242,7 +244,7 @@ pub(crate) fn data(run: &ResponseId, idx: usize, kind: &PartKind) -> Value {
     json!({ "type": format!("data-{name}"), "id": id, "data": data })
 }
 
-/// Returns the metadata at the beginning of a run.
+/// Returns the metadata of a run's message that is known when the run starts.
 fn first_metadata(answer: &RunMessage) -> Map<String, Value> {
     let metadata = json!({
         "createdAt": answer.started_at,
@@ -252,7 +254,7 @@ fn first_metadata(answer: &RunMessage) -> Map<String, Value> {
     without_nulls(metadata)
 }
 
-/// Returns the metadata at the end of a run.
+/// Returns the metadata of a run's message that is known when the run has ended.
 fn last_metadata(answer: &RunMessage) -> Map<String, Value> {
     let Some(finish) = &answer.finish else { return Map::new() };
     without_nulls(json!({
@@ -271,7 +273,8 @@ fn metadata(answer: &RunMessage) -> Map<String, Value> {
     metadata
 }
 
-/// Why the model stopped, in the words that every client takes.
+/// Returns why the model stopped in the last step, as a value that every client accepts. `None` if
+/// the step has not finished.
 pub(crate) fn finish_reason(answer: &RunMessage) -> Option<&'static str> {
     let mut outer = answer.steps.iter().filter(|step| step.parent.is_none());
     let last = outer.next_back()?.finished.as_ref()?;

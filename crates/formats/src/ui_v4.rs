@@ -27,7 +27,7 @@ use crate::ui::{self, FileUrl};
 #[cfg(test)]
 mod tests;
 
-/// None for what happened outside any run.
+/// Converts a message of the transcript to one of AI SDK 4; `None` for events outside any run.
 pub fn message(message: &Message, file_url: FileUrl<'_>) -> Option<Value> {
     let created_at = match &message.content {
         Content::Run(answer) => told_at(answer).unwrap_or(message.created_at),
@@ -48,7 +48,8 @@ pub fn message(message: &Message, file_url: FileUrl<'_>) -> Option<Value> {
     Some(value)
 }
 
-/// When the final text came; of a placeholder, what was gathered last.
+/// Returns the time of a run's final text or, if it has none, of its last part. `None` if it has no
+/// parts.
 fn told_at(answer: &RunMessage) -> Option<Millis> {
     let is_final = |part: &&Part| match &part.kind {
         PartKind::Text(text) => text.role == TextRole::Final && !text.leaked,
@@ -62,8 +63,9 @@ fn told_at(answer: &RunMessage) -> Option<Millis> {
     last.map(|part| part.started_at)
 }
 
-/// Where the last page of that many messages begins; none if there are fewer. Placeholders come along
-/// and are not counted: what a page holds must not depend on how many calls stand between two answers.
+/// Returns the index at which the last page of `limit` messages begins; `None` if there are fewer.
+/// Only user messages and runs with a final text count, so that tool calls between two answers do
+/// not change the pages.
 pub fn page_start(messages: &[&Message], limit: usize) -> Option<usize> {
     let counts = |message: &Message| match &message.content {
         Content::User(said) => said.role == MessageRole::User,
@@ -118,7 +120,7 @@ fn parts(answer: &RunMessage) -> Vec<Value> {
     parts.collect()
 }
 
-/// A source or a file, as it came in.
+/// Returns an imported source or file unchanged; `None` for other parts.
 fn foreign_part(kind: &PartKind) -> Option<Value> {
     let PartKind::Unrecognized { source, raw, .. } = kind else { return None };
     let part: Value = serde_json::from_str(raw).ok().filter(|_| source == ui::foreign::SOURCE)?;
@@ -148,7 +150,8 @@ fn invocation(call: &Call) -> Value {
     invocation
 }
 
-/// A failure is a result that says so: there is no other word for it.
+/// Returns the result of a tool call. AI SDK 4 has no failed calls, so an error is a result with
+/// the field `error`.
 fn result(call: &Call) -> Value {
     let Some(text) = call::error_text(call) else { return call::output(call) };
     let error = call.outcome.as_ref().and_then(|it| it.error.as_ref());
@@ -186,7 +189,8 @@ fn validated(call: &Call) -> &'static str {
     }
 }
 
-/// Only a message with a final text is one of its own.
+/// Returns the annotation of a run's message; `None` if the run has no final text, because its
+/// message is a placeholder then.
 fn message_annotation(answer: &RunMessage) -> Option<Value> {
     let completed =
         answer.finish.as_ref().is_some_and(|finish| finish.status == RunStatus::Completed);

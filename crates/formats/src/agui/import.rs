@@ -28,7 +28,7 @@ pub(crate) const MESSAGES: List = List {
     read: import,
 };
 
-/// Imports the messages or events of a conversation.
+/// Imports a list of AG-UI messages as the log of a new session.
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     let mut builder = LogBuilder::new(setting);
     items(messages).iter().for_each(|it| message(it, &mut builder));
@@ -79,7 +79,8 @@ fn result(message: &Value, text: &str, builder: &mut LogBuilder<'_>) {
     }
 }
 
-/// A text, or pieces of texts and files. A file that cannot be read does not come along.
+/// Returns the text and the files of an AG-UI message's `content`, which is a string or a list of
+/// texts and files. A file that cannot be read has an empty URL, so it counts as lost.
 fn content(content: &Value) -> (String, Vec<File>) {
     if let Value::String(text) = content {
         return (text.clone(), Vec::new());

@@ -13,28 +13,28 @@ use super::Version;
 use crate::incoming::{BadRequest, Decided, File, IncomingMessage, client_tools};
 use crate::known::{Known, KnownCall, KnownOutcome, KnownWords};
 
-/// A request for a run.
+/// Request of an AG-UI client for a run: its `RunAgentInput`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// The client's id of the thread, which is the session's.
+    /// The client's id of the conversation (`threadId`), which is the id of the session.
     pub thread: String,
-    /// The client's id of the run.
+    /// The client's id of the run (`runId`).
     pub run: String,
-    /// Version of the client.
+    /// Version of AG-UI that the client speaks.
     pub version: Version,
-    /// The messages that the client has, by their ids.
+    /// Ids of the messages that the client has, in their order.
     pub messages: Vec<String>,
-    /// Parts that the client has of the run that it resumes.
+    /// Parts of the resumed run that the client has.
     pub known: Known,
-    /// The last message, if it is the user's.
+    /// The last message of the request, if its role is `user`.
     pub said: Option<IncomingMessage>,
-    /// Decisions about interrupts, and results of tools that the client has run.
+    /// Decisions about approvals, and results of tools that the client has run.
     pub decided: Vec<Decided>,
-    /// Tools that the client runs itself.
+    /// Tools of the request that the client runs itself.
     pub tools: Vec<ClientTool>,
 }
 
-/// Reads the body of a request.
+/// Parses the JSON body of an AG-UI request.
 pub fn request(body: &Value) -> Result<Request, BadRequest> {
     if !body.is_object() {
         return Err(BadRequest::new("The body is no JSON object."));
@@ -64,7 +64,8 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
     })
 }
 
-/// Returns what the client has. It has every call that it decides about, even if its messages lack the call.
+/// Returns the parts of the run that the client has, from the messages of its request. It has every
+/// tool call that it decides about, even if its messages lack the call.
 fn known(messages: &[Value], decided: &[Decided]) -> Known {
     let called = messages.iter().filter_map(|it| it["toolCalls"].as_array()).flatten();
     let called = called.filter_map(|it| it["id"].as_str());
@@ -80,7 +81,7 @@ fn known(messages: &[Value], decided: &[Decided]) -> Known {
     Known { calls, words: KnownWords::Named(names), n_steps: 0 }
 }
 
-/// Returns the messages before the new one, for [`import`](super::import).
+/// Returns all messages of a request but the last one, for [`import`](super::import).
 pub fn earlier(body: &Value) -> &[Value] {
     let messages = body["messages"].as_array().and_then(|it| it.split_last());
     messages.map_or(&[], |(_, earlier)| earlier)
@@ -145,7 +146,7 @@ fn file(piece: &Value, place: &str) -> Result<File, BadRequest> {
     Ok(File { media_type, name: name.map(str::to_owned), url })
 }
 
-/// As versions before 1.0 send files.
+/// Parses a file in the form of AG-UI versions before 1.0.
 fn binary(piece: &Value, place: &str) -> Result<File, BadRequest> {
     let media_type = text(piece, "mimeType", place)?;
     let url = match (piece["data"].as_str(), piece["url"].as_str()) {
@@ -183,7 +184,8 @@ fn decision((idx, resumed): (usize, &Value)) -> Result<Decided, BadRequest> {
     })
 }
 
-/// Those since the last answer: what came before it is known.
+/// Returns the tool results after the last message that is neither `user` nor `tool`. Earlier
+/// results are known already.
 fn results(messages: &[Value]) -> Result<Vec<Decided>, BadRequest> {
     let is_answer = |it: &Value| it["role"] != "tool" && it["role"] != "user";
     let first = messages.iter().rposition(is_answer).map_or(0, |idx| idx + 1);
@@ -198,7 +200,7 @@ fn results(messages: &[Value]) -> Result<Vec<Decided>, BadRequest> {
     new.map(result).collect()
 }
 
-/// Absent and null are empty.
+/// Returns the array in a field of the request. A field that is absent or null is an empty array.
 fn array<'a>(body: &'a Value, field: &str) -> Result<&'a [Value], BadRequest> {
     match &body[field] {
         Value::Null => Ok(&[]),

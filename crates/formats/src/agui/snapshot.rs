@@ -6,7 +6,8 @@
 
 use serde_json::{Value, json};
 
-/// Returns the events that give the session's messages to a client with these known ones.
+/// Returns the snapshot events that give a client, which has messages with the `known` ids, all
+/// messages of the session.
 pub fn snapshots(known: &[String], messages: Vec<Value>) -> Vec<Value> {
     let is_same = |(known, message): &(&String, &Value)| message["id"] == known.as_str();
     let n_shared = known.iter().zip(&messages).take_while(is_same).count();

@@ -13,34 +13,34 @@ use crate::known::Known;
 use crate::run_stream::{Format, RunStream};
 use crate::{sse, ui};
 
-/// A run as AG-UI events.
+/// A run as a stream of AG-UI events.
 pub type Stream = RunStream<EventFormat>;
 
-/// State of a client's run.
+/// State of the AG-UI stream of a run.
 #[derive(Debug)]
 pub struct EventFormat {
     response: ResponseId,
     thread: String,
     run: String,
     state: ClientRun,
-    /// Events that follow the run's start.
+    /// Events to send directly after the start of the run.
     opening: Vec<Value>,
     open_step: Option<usize>,
     parents: Parents,
-    /// None once the client has the snapshot.
+    /// Data of a client that reconnects; `None` for other clients, and once it has the snapshot.
     rejoining: Option<Rejoining>,
 }
 
-/// A client that comes back, until it has a snapshot.
+/// A client that reconnects to a run and gets a snapshot of the messages.
 #[derive(Debug)]
 struct Rejoining {
-    /// Ids of the messages that it has.
+    /// Ids of the messages that the client has.
     known: Vec<String>,
-    /// Messages before the run.
+    /// The session's messages before the run, in the form of AG-UI.
     earlier: Vec<Value>,
 }
 
-/// State of the run in the client's view.
+/// State of the run as the client sees it. A run that waits for the client is over for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClientRun {
     ToCome,
@@ -49,7 +49,7 @@ enum ClientRun {
 }
 
 impl Stream {
-    /// Begins a run under the client's names for the thread and the run.
+    /// Creates the stream of a run, with the client's ids of the conversation and of the run.
     pub fn new(response: ResponseId, thread: &str, run: &str) -> Self {
         let format = EventFormat {
             response: response.clone(),
@@ -64,13 +64,14 @@ impl Stream {
         Self::of(response, format)
     }
 
-    /// Adds these events after the run's start.
+    /// Sets the events to send directly after the start of the run.
     pub fn open_with(&mut self, events: Vec<Value>) {
         self.format.opening = events;
     }
 
-    /// Gives the client, which knows some messages and comes back, the next records in a snapshot, after
-    /// the messages before the run. The parts that are open in them go on.
+    /// Prepares the stream for a client that reconnects and has the messages with the `known` ids.
+    /// The next records are sent as a snapshot, after the `earlier` messages, and open parts
+    /// continue.
     pub fn rejoin(&mut self, known: Vec<String>, earlier: Vec<Value>) {
         self.format.rejoining = Some(Rejoining { known, earlier });
     }
@@ -83,7 +84,8 @@ impl Format for EventFormat {
         sse::event(json!({ "type": "RUN_ERROR", "message": why }))
     }
 
-    /// Clients split at empty lines alone, and fail at `[DONE]`.
+    /// Encodes events as server-sent events without an end mark. AG-UI clients split only at empty
+    /// lines, and fail at `[DONE]`.
     fn write(events: &[Value], _is_last: bool) -> String {
         events.iter().map(sse::event).collect()
     }
@@ -103,7 +105,8 @@ impl Format for EventFormat {
         }
     }
 
-    /// Tools that the client runs need no event: the client sees that they have no result.
+    /// Ends the client's run, with an interrupt for each approval. Tools that the client runs need
+    /// no event: the client sees that they have no result.
     fn pause(&mut self, calls: &[&Call], _: &Follow, events: &mut Vec<Value>) {
         if self.state == ClientRun::Over {
             return;

@@ -10,7 +10,7 @@ use super::{
     SaidRole, TextRole, ToolActivity, ToolCall, ToolStatus, ToolValidation,
 };
 
-/// Writes a message.
+/// Converts a message of the transcript to `format=callboard`.
 pub fn message(message: &Message) -> ChatMessage {
     let content = match &message.content {
         transcript::Content::User(it) => Content::Said(said(it)),
@@ -190,7 +190,8 @@ fn exchange(exchange: &transcript::Exchange) -> Exchange {
     }
 }
 
-/// Arguments as an object; absent when they do not parse. Missing ones are none.
+/// Parses the arguments of a tool call as an object, which is empty if there are none; `None` if
+/// they are not a JSON object.
 fn parsed_arguments(arguments: &Body) -> Option<Value> {
     let text = text_of(arguments);
     if text.trim().is_empty() {

@@ -25,7 +25,7 @@ pub(crate) const MESSAGES: List = List {
     read: import,
 };
 
-/// Imports the messages of an export.
+/// Imports a list of chat messages of `format=callboard` as the log of a new session.
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     let mut builder = LogBuilder::new(setting);
     for message in items(messages) {
@@ -45,7 +45,7 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     builder.into_entries()
 }
 
-/// Attached files do not come along; links do.
+/// Imports a user or system message. Attached files are not imported; links to files are.
 fn said(message: &Value, role: MessageRole, builder: &mut LogBuilder<'_>) {
     let content = message["content"].as_str().unwrap_or_default();
     let sent = serde_json::from_value(message["sent"].clone());
@@ -86,8 +86,8 @@ fn answer(message: &Value, content: &str, builder: &mut LogBuilder<'_>) {
     });
 }
 
-/// Commentary stands where it was said: at the beginning, in the order of the calls. The same words
-/// further on are the answer's.
+/// Returns a message's content without the commentary of its tool calls, which older exports have
+/// at its beginning, in the order of the calls. The same text further on is kept.
 fn without_commentary<'a>(content: &'a str, calls: &[Value]) -> &'a str {
     let mut rest = content;
     for commentary in calls.iter().filter_map(|call| as_text(call, "commentary")) {

@@ -12,7 +12,7 @@ use crate::call;
 use crate::follow::step_number;
 use crate::import::step_id;
 
-/// The messages that one of the transcript's becomes.
+/// Converts a message of the transcript to messages of `format=contract`.
 pub fn messages(message: &transcript::Message, statuses: Statuses) -> Vec<Message> {
     let all = statuses == Statuses::All;
     match &message.content {
@@ -38,7 +38,7 @@ pub fn messages(message: &transcript::Message, statuses: Statuses) -> Vec<Messag
     }
 }
 
-/// In the order in which they began, by the numbers of their records.
+/// Converts a run to messages, in the order of the sequence numbers with which they began.
 fn answer_messages(answer: &RunMessage, all: bool) -> Vec<Message> {
     let mut told: Vec<((Seq, bool), Message)> = Vec::new();
     // Counted for each kind, so that left out messages do not change the names of the others.
@@ -102,7 +102,8 @@ fn answer_messages(answer: &RunMessage, all: bool) -> Vec<Message> {
     messages
 }
 
-/// The parts of each step that are no sub-agent's. What comes before the first step is in it.
+/// Returns the parts of each step, without those of sub-agents. Parts before the first step belong
+/// to it.
 fn parts_by_step(answer: &RunMessage) -> Vec<Vec<&Part>> {
     let mut n_outer = 0;
     let numbers: Vec<usize> = answer
@@ -121,7 +122,7 @@ fn parts_by_step(answer: &RunMessage) -> Vec<Vec<&Part>> {
     steps
 }
 
-/// Why the run went on after each step.
+/// Returns a status message for each time that the run continued after a step.
 fn went_on(answer: &RunMessage) -> impl Iterator<Item = Message> {
     let all = answer.continuations.iter().enumerate();
     all.filter(|(_, it)| it.should_continue).map(|(idx, it)| {
@@ -129,7 +130,8 @@ fn went_on(answer: &RunMessage) -> impl Iterator<Item = Message> {
     })
 }
 
-/// A run that says anything has a step, also where its agent marks none.
+/// Returns the number of steps, without those of sub-agents. A run with any part has at least one
+/// step, even if its agent reports none.
 pub(super) fn n_steps(answer: &RunMessage) -> usize {
     let outer = answer.steps.iter().filter(|step| step.parent.is_none()).count();
     outer.max(usize::from(answer.parts.iter().any(|part| part.parent.is_none())))
@@ -161,7 +163,8 @@ fn text_of<'a>(parts: impl Iterator<Item = &'a Part>) -> String {
     texts.collect::<Vec<_>>().join("\n\n")
 }
 
-/// None where the step neither says nor calls anything.
+/// Returns the assistant message of a step; `None` if the step has neither visible text nor tool
+/// calls.
 fn step(answer: &RunMessage, number: usize, parts: &[&Part]) -> Option<Message> {
     let is_of_message =
         |part: &&&Part| part.kind.has_visible_text() || matches!(part.kind, PartKind::Call(_));
@@ -195,7 +198,7 @@ pub(super) fn tool_call(call: &Call) -> ToolCallInfo {
     }
 }
 
-/// Content of a tool message without a result.
+/// Content of the tool message of a call that waits for an approval.
 pub(super) const WAITING: &str = "Waiting for approval";
 pub(super) const RUNNING: &str = "Running";
 pub(super) const ENDING: &str = "Ending";
@@ -225,7 +228,8 @@ fn tool(part: &Part, call: &Call) -> Message {
     }
 }
 
-/// The ids of these begin so; what they say, the tool message says too.
+/// Prefixes of the ids of status messages about tool calls. An import skips these messages, because
+/// the tool messages contain the same information.
 pub(super) const CALL_STATUSES: [&str; 2] = ["status_call_", "status_result_"];
 
 fn call_status(part: &Part, call: &Call) -> Message {
@@ -269,8 +273,8 @@ fn aside(kind: &PartKind, at: Millis, id: impl FnOnce(&'static str) -> String) -
     Some(status(id(word), text.clone(), status_type, at))
 }
 
-/// Why the run went on or stopped, as its agent said. One that was cut off without a word of its
-/// agent has stopped all the same.
+/// Returns the agent's last decision to continue or stop. For a run that was cut off without a
+/// decision to stop, returns a stop with the reason.
 pub(super) fn stop(answer: &RunMessage) -> Option<Continuation> {
     let said = answer.continuation().cloned();
     let cut_off = answer.finish.as_ref().is_some_and(|it| it.status != RunStatus::Completed);
@@ -323,7 +327,7 @@ fn failure(answer: &RunMessage) -> Option<Message> {
     Some(status(format!("status_error_{}", answer.id), text, StatusType::Error, finish.at))
 }
 
-/// Returns the message of a failed run.
+/// Returns the error message of a failed run; `None` for other runs.
 pub(super) fn error_message(answer: &RunMessage) -> Option<String> {
     let finish = answer.finish.as_ref().filter(|it| it.status == RunStatus::Failed)?;
     let said = finish.error.as_ref().map(|it| it.message.clone());

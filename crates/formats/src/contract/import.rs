@@ -26,7 +26,7 @@ pub(crate) const MESSAGES: List = List {
     read: import,
 };
 
-/// Imports the messages of a conversation.
+/// Imports a list of messages of `format=contract` as the log of a new session.
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     let messages = items(messages);
     let mut import = MessageImport {
@@ -55,12 +55,13 @@ fn is_step_of_ours(message: &Value) -> bool {
 struct MessageImport<'a> {
     messages: &'a [Value],
     pairs: Pairs,
-    /// Whether the ids of messages contain their run. Those of other programs do not.
+    /// Whether the ids of step messages contain their run, which is only so in Callboard's exports.
     names_runs: bool,
     builder: LogBuilder<'a>,
-    /// Why the run was cut off, from its status messages.
+    /// Reason why the open run was cut off, from its status messages; `None` if it was not.
     cut_off: Option<CancelReason>,
-    /// How the run failed. It ends when the next begins: other statuses of it may follow.
+    /// Error of the open run, if it failed. The run is ended when the next one begins, because more
+    /// of its status messages may follow.
     failure: Option<ErrorInfo>,
 }
 
@@ -113,7 +114,7 @@ impl MessageImport<'_> {
         }
     }
 
-    /// Imports a result whose call is in no message.
+    /// Imports a tool result whose tool call is in no message.
     fn orphan(&mut self, message: &Message, value: &Value) {
         let Some((came, remarks)) = came(value) else { return };
         let id = message.metadata.tool_call_id.as_deref();
@@ -143,7 +144,7 @@ impl MessageImport<'_> {
         self.aside(message);
     }
 
-    /// Adds thinking to the run of the message that follows.
+    /// Adds thinking to the run of the assistant message that follows it.
     fn thinking(&mut self, message: &Message, later: &[Value], at: &Value) {
         let mut of_run = later.iter().take_while(|it| it["role"] != "user");
         let next = of_run.find(|it| it["role"] == "assistant").and_then(|it| as_text(it, "id"));
@@ -201,13 +202,14 @@ impl MessageImport<'_> {
     }
 }
 
-/// Returns whether an error ended its run. Callboard's ids say so; other programs write no further errors.
+/// Returns whether an error message with this id ended its run. Only Callboard's exports have other
+/// errors, with other ids.
 fn ends_a_run(id: &str) -> bool {
     id.starts_with("status_error_") || !id.starts_with("status_")
 }
 
-/// The outcome of a call, if there is one. A message that has neither a result nor an error says the result
-/// with its content, unless that is what stands there until there is one.
+/// Returns the outcome of a tool call from its tool message; `None` if it is open. Without a result
+/// or an error, the message's content is the result, unless it is a placeholder such as "Running".
 fn came(tool: &Value) -> Option<(CallResult, Remarks)> {
     let metadata = &tool["metadata"];
     let duration_ms = metadata["tool_duration_ms"].as_u64();
@@ -224,7 +226,7 @@ fn came(tool: &Value) -> Option<(CallResult, Remarks)> {
     Some((came, Remarks { summary: content, duration_ms, of_failure: None }))
 }
 
-/// Others leave out what is easily made.
+/// Adds the id, content and timestamp, which messages of other programs may lack.
 fn with_defaults(message: &Value, setting: &Setting<'_>) -> Value {
     let mut message = message.clone();
     if let Some(fields) = message.as_object_mut() {

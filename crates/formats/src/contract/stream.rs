@@ -18,36 +18,36 @@ use super::from_transcript::{error_message, n_steps, step_calls, step_text, stop
 use crate::call;
 use crate::follow::{Follow, News};
 
-/// An event of a session.
+/// An event of a run, in the event stream of `format=contract`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Envelope {
-    /// The record that it comes from: the `id` of the server-sent event.
+    /// Sequence number of the record that the event comes from: the `id` of the server-sent event.
     #[serde(skip)]
     pub seq: Seq,
-    /// Type of the event.
+    /// Type of the event, such as `agent.tool.started`.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// The run.
+    /// Id of the run.
     pub execution_id: ResponseId,
-    /// Time of the event.
+    /// Time of the record that the event comes from.
     pub timestamp: Millis,
-    /// Content of the event, by its type.
+    /// Fields of the event, depending on its type.
     pub payload: Value,
 }
 
-/// Follows all runs of a session. A reader that starts in the middle gives it the records of open
-/// runs from their beginning, and passes on what comes of later ones.
+/// Converts the records of a session to events of `format=contract`. A reader that starts in the
+/// middle passes in the records of open runs from their beginning, and sends only the later events.
 #[derive(Debug, Default)]
 pub struct Stream {
-    /// None for those that have ended.
+    /// State of each run; `None` for runs that have ended.
     runs: HashMap<ResponseId, Option<Follow>>,
 }
 
 impl Stream {
-    /// Returns the events of this record.
+    /// Applies a record and returns the events that it causes.
     pub fn apply(&mut self, record: &Record) -> Vec<Envelope> {
         let Some(run) = record.response_id.clone().filter(|_| !record.event.is_session_event())
         else {

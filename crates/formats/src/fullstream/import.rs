@@ -24,7 +24,8 @@ pub(crate) const MESSAGES: List = List {
 pub(crate) const EVENTS: List =
     List { of: "events", tag: "type", words: &[], fields: &[], read: import };
 
-/// Imports runs and messages, or the events of one run.
+/// Imports a list of runs and messages, or of the `fullStream` events of one run, as the log of a
+/// new session.
 pub fn import(stream: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     let heard = items(stream);
     let mut builder = LogBuilder::new(setting);
@@ -60,16 +61,16 @@ fn run(message: &Value, builder: &mut LogBuilder<'_>) {
 
 struct Hearing<'r, 'a> {
     builder: &'r mut LogBuilder<'a>,
-    /// Open texts in the order of their beginnings, with the notes that came in between.
+    /// Texts, thinking and data parts that were not imported yet, in the order in which they began.
     said: Vec<Words>,
-    /// Calls by their ids in the stream.
+    /// Tool calls by their ids in the stream.
     calls: HashMap<String, HeardCall>,
     ending: Option<Ending>,
 }
 
 struct HeardCall {
     id: CallId,
-    /// The arguments as they streamed.
+    /// Arguments of the tool call as they streamed, as JSON text.
     input: String,
 }
 
@@ -148,7 +149,8 @@ impl Hearing<'_, '_> {
         said.find(|it| it.kind == kind && it.id == event["id"] && !it.has_ended)
     }
 
-    /// Older streams have deltas alone.
+    /// Appends a delta to a text or thinking, which begins if it is unknown: older streams have
+    /// only deltas.
     fn grow(&mut self, kind: &'static str, event: &Value) {
         let delta = as_text(event, "text").or_else(|| as_text(event, "delta")).unwrap_or_default();
         if self.open(kind, event).is_none() {
@@ -188,7 +190,7 @@ impl Hearing<'_, '_> {
         }
     }
 
-    /// Words come before the call that they led to, whether they have ended or not.
+    /// Starts a tool call. Open texts are imported before it, because they led to the call.
     fn start_call(&mut self, event: &Value, id_field: &str, arguments: Option<&str>) {
         self.say_all();
         let id = as_text(event, id_field);
@@ -206,7 +208,8 @@ impl Hearing<'_, '_> {
         self.calls.get(name).map(|it| it.id.clone())
     }
 
-    /// The letters that streamed, unless the call says something else.
+    /// Completes the arguments of a tool call. The streamed text is kept, unless the event has a
+    /// different value.
     fn write_call(&mut self, event: &Value) {
         let written = arguments_text(&event["input"]);
         let Some(call) = self.call(event, Some(&written)) else { return };
@@ -250,7 +253,8 @@ impl Hearing<'_, '_> {
     }
 }
 
-/// No arguments are an empty object.
+/// Parses the arguments of a tool call, to compare them. Empty text is an empty object, and invalid
+/// JSON is a string.
 fn read_arguments(text: &str) -> Value {
     let text = if text.trim().is_empty() { "{}" } else { text };
     serde_json::from_str(text).unwrap_or_else(|_| json!(text))

@@ -9,7 +9,7 @@ use super::{Entry, Setting};
 use crate::incoming::BadRequest;
 use crate::{agui, callboard, contract, fullstream, openai, ui, ui_v4};
 
-/// The next format is a line here and a file that reads it.
+/// Formats that can be imported. A new format needs an entry here and a file that reads it.
 pub const FORMATS: [Format; 8] = [
     Format { word: "callboard", name: "Callboard", lists: &[callboard::import::MESSAGES] },
     Format { word: "ui", name: "AI SDK 5 to 7", lists: &[ui::import::MESSAGES] },
@@ -33,25 +33,25 @@ pub const FORMATS: [Format; 8] = [
     Format { word: "contract", name: "Message contract", lists: &[contract::import::MESSAGES] },
 ];
 
-/// A format that can be imported.
+/// A format of files from which conversations can be imported.
 #[derive(Debug)]
 pub struct Format {
-    /// Its name in requests and on the command line.
+    /// Name of the format in requests and on the command line.
     pub word: &'static str,
-    /// Its name for people.
+    /// Name of the format for people.
     pub name: &'static str,
     lists: &'static [List],
 }
 
-/// The items that a file may list.
+/// A kind of list that a file may contain, such as messages or events, and how to import it.
 #[derive(Debug)]
 pub(crate) struct List {
     pub(crate) of: &'static str,
-    /// The field in which an item says what it is.
+    /// Name of the field that contains the kind of an item.
     pub(crate) tag: &'static str,
-    /// The values allowed there; empty if all are.
+    /// Allowed values of the `tag` field; empty if all are allowed.
     pub(crate) words: &'static [&'static str],
-    /// Types of other fields, if they are present.
+    /// Names of other fields, and the types that they may have if they are present.
     pub(crate) fields: &'static [(&'static str, &'static [Holds])],
     pub(crate) read: fn(&Value, &Setting<'_>) -> Vec<Entry>,
 }
@@ -64,22 +64,23 @@ pub(crate) enum Holds {
     List,
 }
 
-/// A file that can be retold.
+/// A conversation that was parsed from a file and can be imported.
 #[derive(Debug)]
 pub struct Document {
-    /// The conversation's title in the file.
+    /// Title of the conversation; `None` if the file contains none.
     pub title: Option<String>,
     items: Value,
     list: &'static List,
 }
 
 impl Format {
-    /// Finds a format by its name in requests.
+    /// Returns the format with this name in requests; `None` if there is none.
     pub fn find(word: &str) -> Option<&'static Self> {
         FORMATS.iter().find(|it| it.word == word)
     }
 
-    /// A list, an object that holds it under its name, or an item a line.
+    /// Parses a file: a list of items, an object with such a list under its name, a single item, or
+    /// JSON Lines.
     pub fn parse(&self, text: &str) -> Result<Document, BadRequest> {
         let file = read_json(text)?;
         let title = file["session"]["title"].as_str().map(str::to_owned);
@@ -121,7 +122,7 @@ impl Format {
 }
 
 impl Document {
-    /// Returns the entries of the session's log.
+    /// Returns the log entries of the conversation, for a new session.
     pub fn entries(&self, setting: &Setting<'_>) -> Vec<Entry> {
         (self.list.read)(&self.items, setting)
     }
@@ -180,7 +181,7 @@ impl Holds {
     }
 }
 
-/// One document, or a line each.
+/// Parses a file as one JSON document or as JSON Lines, which become an array.
 fn read_json(text: &str) -> Result<Value, BadRequest> {
     let as_one = match serde_json::from_str(text) {
         Ok(file) => return Ok(file),

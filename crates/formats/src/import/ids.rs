@@ -2,25 +2,28 @@
 
 use transcript::ResponseId;
 
-/// The id of a step's message: `run.step1`. Calls are called `run.1`, so that no two are alike.
+/// Returns the id of a step's message: `run.step1`. Ids of parts are `run.1`, so they never
+/// collide.
 pub(crate) fn step_id(run: &ResponseId, number: usize) -> String {
     format!("{run}.step{number}")
 }
 
-/// The run of a step's message. Older versions called it `run.1`.
+/// Returns the run id in the id of a step's message: `run.step1`, or `run.1` from older versions.
+/// `None` for other ids.
 pub(crate) fn run_of_step(id: &str) -> Option<&str> {
     let (run, number) = id.rsplit_once('.')?;
     let number = number.strip_prefix("step").unwrap_or(number);
     number.parse::<u32>().ok().map(|_| run)
 }
 
-/// The number of a step, from 1, as its message's id says it. Older ids do not count: their steps all have
-/// messages.
+/// Returns the number of a step, from 1, from the id of its message. `None` for ids of older
+/// versions, whose steps all have messages.
 pub(super) fn number_of_step(id: &str) -> Option<usize> {
     id.rsplit_once(".step")?.1.parse().ok()
 }
 
-/// The run that a status message is about: `status_cont_run`, `status_error_run`, `status_run_notice1`.
+/// Returns the run id in the id of a status message: `status_cont_run`, `status_error_run`,
+/// `status_run_notice1`. `None` for other ids.
 pub(crate) fn run_of_status(id: &str) -> Option<&str> {
     let id = id.strip_prefix("status_")?;
     let of_end = id.strip_prefix("cont_").or_else(|| id.strip_prefix("error_"));

@@ -7,14 +7,15 @@ pub(crate) fn items(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// A result that is known by its text alone: the value that this text is written from, if there is one.
+/// Returns the result that a file has as text: the JSON value if the text is exactly its compact
+/// form, otherwise the text itself.
 pub(crate) fn result_of(text: &str) -> Value {
     let value: Option<Value> = serde_json::from_str(text).ok();
     let is_written_so = |it: &Value| serde_json::to_string(it).is_ok_and(|it| it == text);
     value.filter(is_written_so).unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// An input as the text of arguments; reading that text gives the input again.
+/// Returns the arguments of a tool call as text, from which the same value can be parsed.
 pub(crate) fn arguments_text(input: &Value) -> String {
     match input {
         Value::Null => String::new(),
@@ -27,7 +28,8 @@ pub(crate) fn as_text<'v>(value: &'v Value, field: &str) -> Option<&'v str> {
     value[field].as_str().filter(|it| !it.is_empty())
 }
 
-/// The reason of a rejection, which stands in the place of the call's result.
+/// Returns the error of a rejected tool call. Files have the reason in the place of the call's
+/// result.
 pub(super) fn rejected(value: &Value) -> ErrorInfo {
     let why = match value {
         Value::String(text) if !text.trim().is_empty() => text.clone(),
@@ -37,7 +39,7 @@ pub(super) fn rejected(value: &Value) -> ErrorInfo {
     ErrorInfo::new(ErrorCode::ToolDenied, why)
 }
 
-/// A value that says what failed; where there is none, nobody knows.
+/// Converts the error in a file, which may be an object or a text. Null becomes a general message.
 pub(crate) fn error_info(error: &Value) -> ErrorInfo {
     match error {
         Value::String(text) => ErrorInfo::new(ErrorCode::ToolError, text.clone()),

@@ -9,7 +9,8 @@ use transcript::{Attachment, Link};
 use super::text_piece;
 
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// More of a text than this would leave no room for anything else.
+/// Maximum number of bytes of a text file that is included in a message. A longer text would leave
+/// no room for anything else.
 const MAX_TEXT: usize = 256 * 1024;
 
 pub(super) fn piece(
@@ -31,7 +32,8 @@ pub(super) fn piece(
     }
 }
 
-/// A file that is elsewhere: its address, and where it is to be shown also the picture that is there.
+/// Returns the content parts for a linked file: a text with its URL and, if `is_shown`, the
+/// picture.
 pub(super) fn linked(link: Link<'_>, is_shown: bool) -> impl Iterator<Item = Value> {
     let Link { url, media_type, name } = link;
     let what = name.map_or_else(|| media_type.to_owned(), |name| format!("{name}, {media_type}"));
@@ -45,7 +47,8 @@ pub(super) fn is_picture(file: &Attachment) -> bool {
     PICTURES.contains(&file.media_type.as_str())
 }
 
-/// The fence is longer than any in the text, so that the text cannot end it.
+/// Returns the content of a text file in a code fence. The fence is longer than any in the text, so
+/// that the text cannot end it.
 fn inline(name: &str, text: &str) -> String {
     let end = text.char_indices().map(|(at, _)| at).take_while(|at| *at <= MAX_TEXT).last();
     let shown = if text.len() <= MAX_TEXT { text } else { &text[..end.unwrap_or(0)] };

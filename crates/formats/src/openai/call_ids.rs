@@ -31,7 +31,8 @@ impl CallIds {
     }
 }
 
-/// FNV-1a, with a last stir so that neighbours differ in all digits.
+/// Returns the n-th choice for the short id of a tool call: an FNV-1a hash, mixed so that similar
+/// ids differ in all digits.
 fn short_id(id: &str, n: u64) -> String {
     let bytes = id.bytes().chain(n.to_le_bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -24,55 +24,56 @@ use crate::run_stream::{Format, RunStream, write_events};
 use crate::turns::{Turns, Words};
 use crate::ui::finish_reason;
 
-/// Visibility of calls that the client does not run.
+/// How the response to a chat completion request shows tool calls that the client does not run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OtherCalls {
-    /// A description of the calls and their results is part of the reasoning.
+    /// The reasoning text contains a description of these tool calls and their results.
     #[default]
     Reasoning,
-    /// The calls are left out.
+    /// The response does not contain these tool calls.
     Hidden,
 }
 
-/// A client's options for its answer.
+/// Options of a chat completion request that affect the form of the response.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The model that the client named, which is sent back.
+    /// Model name from the request, which the response repeats.
     pub model: String,
-    /// Whether a chunk with the usage ends the response.
+    /// Whether the last chunk of the response contains the token usage.
     pub include_usage: bool,
-    /// Visibility of calls that the client does not run.
+    /// How the response shows tool calls that the client does not run.
     pub other_calls: OtherCalls,
 }
 
-/// A run as chunks. A stream of them ends with `[DONE]`.
+/// A run as `chat.completion.chunk`s. Their stream ends with `[DONE]`.
 pub type Chunks = RunStream<ChunkFormat>;
 
-/// State of a response.
+/// State of the chat completion responses to a run.
 #[derive(Debug)]
 pub struct ChunkFormat {
     run: ResponseId,
     options: Options,
     created: i64,
     response: Response,
-    /// Content of earlier responses.
+    /// Content of earlier responses to the same run.
     before: Before,
-    /// Tokens that were used by the time that the client had run its calls.
+    /// Token usage of the run at the time when the client had run its tool calls.
     earlier_usage: Usage,
     content: Joined,
     reasoning: Joined,
-    /// Calls that the client runs, with their indexes, and whether any of their arguments was sent.
+    /// Tool calls that the client runs, with their index in the response and whether any of their
+    /// arguments were sent.
     calls: HashMap<CallId, (usize, bool)>,
-    /// Other calls whose approval was mentioned.
+    /// Ids of other tool calls whose approval request was mentioned in the reasoning.
     asked: Vec<CallId>,
 }
 
-/// A response in one piece.
+/// A whole response to a chat completion request that does not stream.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Completion {
-    /// The answer.
+    /// The `chat.completion` object.
     Answer(Value),
-    /// The error that takes the place of an answer.
+    /// The error object that replaces the answer of a failed run.
     Failed(Value),
 }
 
@@ -85,13 +86,14 @@ enum Response {
 
 #[derive(Debug, Default)]
 struct Before {
-    /// With calls that the client was to run.
+    /// Number of responses, each of which ended with tool calls that the client had to run.
     n_responses: usize,
     n_parts: usize,
     usage: Usage,
 }
 
-/// One string of the message, to which several parts add in turn.
+/// A string of the response, `content` or `reasoning_content`, to which several parts are appended
+/// in turn.
 #[derive(Debug, Default)]
 struct Joined {
     turns: Turns,
@@ -99,7 +101,7 @@ struct Joined {
 }
 
 impl Chunks {
-    /// Begins the first response, as the client wants it.
+    /// Creates the stream of a run, for the first response to a client with these options.
     pub fn new(run: ResponseId, options: Options) -> Self {
         let format = ChunkFormat {
             run: run.clone(),
@@ -116,8 +118,8 @@ impl Chunks {
         Self::of(run, format)
     }
 
-    /// Returns the whole response, which has ended, for a client that does not stream. None while there is
-    /// no run.
+    /// Returns the whole response after it has ended, for a client that does not stream. `None` if
+    /// the run has not started.
     pub fn completion(&self) -> Option<Completion> {
         self.follow.answer().map(|answer| self.format.completion(answer))
     }
@@ -175,7 +177,8 @@ impl Format for ChunkFormat {
         }
     }
 
-    /// Calls are run when their step is over, so its usage is known by then.
+    /// Ends the response if the run waits only for tool calls that the client runs. Their step is
+    /// over by then, so its usage is known.
     fn pause(&mut self, calls: &[&Call], follow: &Follow, chunks: &mut Vec<Value>) {
         if let Some(answer) = follow.answer()
             && calls.iter().all(|it| it.waits_for_client())
@@ -188,7 +191,8 @@ impl Format for ChunkFormat {
         self.response == Response::Over
     }
 
-    /// Notes the usage. The earlier response contains everything until the client had run its calls.
+    /// Remembers the usage at the time of a tool result from the client, because earlier responses
+    /// contain everything until then.
     fn note_earlier(&mut self, record: &Record, follow: &Follow, known: &Known) {
         if matches!(&record.event, Event::ToolResult { call_id, .. } if known.has_run(call_id)) {
             self.earlier_usage = follow.answer().and_then(RunMessage::usage).unwrap_or_default();
@@ -217,7 +221,7 @@ impl Before {
 }
 
 impl ChunkFormat {
-    /// A call that the client runs.
+    /// Adds the chunks for a change of a tool call that the client runs.
     fn hand_over(&mut self, call: &Call, news: &News<'_>, chunks: &mut Vec<Value>) {
         match news {
             News::CallBegun(_) => {
@@ -235,7 +239,7 @@ impl ChunkFormat {
         }
     }
 
-    /// A call that the client does not run.
+    /// Adds the chunks for a change of a tool call that the client does not run.
     fn watch(&mut self, call: &Call, news: &News<'_>, chunks: &mut Vec<Value>) {
         if self.options.other_calls == OtherCalls::Hidden {
             return;
@@ -309,7 +313,7 @@ impl ChunkFormat {
         chunks.push(self.delta(delta));
     }
 
-    /// Adds the first chunk, which contains the role.
+    /// Adds the first chunk of the response, which contains the role, if it was not sent yet.
     fn open(&mut self, chunks: &mut Vec<Value>) {
         if self.response == Response::ToCome {
             self.response = Response::Open;
@@ -331,7 +335,7 @@ impl ChunkFormat {
         })
     }
 
-    /// Returns the response's id. Each response to a run has its own.
+    /// Returns the id of the response. Each response to a run has its own.
     fn id(&self) -> String {
         match self.before.n_responses {
             0 => format!("chatcmpl-{}", self.run),
@@ -339,7 +343,8 @@ impl ChunkFormat {
         }
     }
 
-    /// Returns the usage of this response alone: clients add them up.
+    /// Returns the token usage of this response alone, because clients add up the usage of
+    /// responses.
     fn usage(&self, answer: &RunMessage) -> Value {
         let (all, before) = (answer.usage().unwrap_or_default(), self.before.usage);
         let more = |all: u64, before: u64| all.saturating_sub(before);
@@ -364,12 +369,12 @@ impl Joined {
 
 const ASKS: &str = "\nwaits for a person to allow it, on Callboard's page";
 
-/// Describes a call.
+/// Returns a line that describes a tool call: the name and a summary of the arguments.
 fn headline(call: &Call) -> String {
     format!("{}({})", call.label(), call.summary)
 }
 
-/// Describes the result of a call.
+/// Returns a line that describes the result of a tool call.
 fn outcome(call: &Call) -> String {
     let failed = if call::error_text(call).is_some() { "failed: " } else { "" };
     format!("\n→ {failed}{}", call::summary(call))
@@ -386,12 +391,13 @@ fn error(answer: &RunMessage) -> Value {
     }
 }
 
-/// Writes an error that takes the place of an answer or of the rest of one.
+/// Returns the error object that replaces an answer or the rest of one.
 pub fn failure(message: &str, code: Option<&str>) -> Value {
     json!({ "error": { "message": message, "type": "server_error", "param": null, "code": code } })
 }
 
-/// A run that has ended waits for no calls.
+/// Returns the `finish_reason` of a run that has ended. It is never `tool_calls`, because such a
+/// run waits for no tool calls.
 fn openai_reason(answer: &RunMessage) -> &'static str {
     match finish_reason(answer) {
         Some("length") => "length",

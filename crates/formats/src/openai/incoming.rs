@@ -10,29 +10,29 @@ use crate::import::{as_text, result_of};
 use crate::incoming::{BadRequest, Decided, File, IncomingMessage, client_tools};
 use crate::known::{Known, KnownCall, KnownOutcome, KnownWords};
 
-/// A request for an answer.
+/// A chat completion request to an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// Name of an agent.
+    /// Name of the agent that has to answer, from the field `model`.
     pub model: String,
-    /// Whether the answer is streamed.
+    /// Whether the response is streamed.
     pub stream: bool,
-    /// Whether a chunk with the usage ends the stream.
+    /// Whether the last chunk of the stream contains the token usage.
     pub include_usage: bool,
-    /// The earlier messages, for [`import`](super::import): with the results at their end, without the new
-    /// message.
+    /// Earlier messages of the request, for [`import`](super::import): with the tool results at
+    /// their end, without the new message.
     pub before: Value,
-    /// Results of the calls that the client had to run.
+    /// Results of the tool calls that the client had to run.
     pub results: Vec<Decided>,
-    /// Parts that the client has of the run that it resumes.
+    /// Parts of the resumed run that the client has.
     pub known: Known,
-    /// The new message; none if only the results are new.
+    /// The new user message; `None` if only the tool results are new.
     pub said: Option<IncomingMessage>,
-    /// Tools that the client runs itself.
+    /// Tools of the request that the client runs itself.
     pub tools: Vec<ClientTool>,
 }
 
-/// Reads the body of a request.
+/// Parses the JSON body of a chat completion request.
 pub fn request(body: &Value) -> Result<Request, BadRequest> {
     if !body.is_object() {
         return Err(BadRequest::new("The body is no JSON object."));
@@ -81,8 +81,8 @@ fn flag(body: &Value, name: &str) -> Result<bool, BadRequest> {
     }
 }
 
-/// A client that asks for these would take the answer for something that it is not. Each with what it
-/// may be.
+/// Refuses parameters that an agent cannot follow, unless they have a harmless value. A client that
+/// sets them would misinterpret the answer.
 fn refuse_what_would_be_missed(body: &Value) -> Result<(), BadRequest> {
     let refused = [
         ("n", vec![json!(1)], "an agent gives one answer: leave `n` out, or ask again"),
@@ -124,7 +124,7 @@ fn tools(body: &Value) -> Result<Vec<ClientTool>, BadRequest> {
     Ok(if body["tool_choice"] == "none" { Vec::new() } else { tools })
 }
 
-/// Each must be one of which nothing gets lost.
+/// Checks that a message of the request contains nothing that would be lost.
 fn check_message(message: &Value, place: &str) -> Result<(), BadRequest> {
     let refuse = |field: &str, why: &str| {
         let place = format!("{place}{field}");
@@ -172,7 +172,8 @@ fn said(message: &Value) -> Result<IncomingMessage, BadRequest> {
     Ok(IncomingMessage::new(None, text, &files))
 }
 
-/// It has no names for texts: of a step with calls that it ran, it has everything.
+/// Returns the parts of the run that the client has. Its messages contain no ids of texts, but it
+/// has everything up to the step of the last tool call that it names.
 fn known(messages: &[Value]) -> Known {
     let called = messages.iter().filter_map(|it| it["tool_calls"].as_array()).flatten();
     let called = called.filter_map(|it| as_text(it, "id"));
@@ -182,7 +183,8 @@ fn known(messages: &[Value]) -> Known {
     Known { calls, words: KnownWords::OfSteps, n_steps: 0 }
 }
 
-/// Those since the assistant spoke last: of all calls that it made, or of none.
+/// Returns the tool results after the last assistant message. If one of that message's tool calls
+/// has no result, the request is invalid.
 fn results(messages: &[Value]) -> Result<Vec<Decided>, BadRequest> {
     let spoken = messages.iter().rposition(|it| it["role"] == "assistant");
     let later = messages.iter().skip(spoken.map_or(0, |idx| idx + 1));
@@ -204,7 +206,8 @@ fn results(messages: &[Value]) -> Result<Vec<Decided>, BadRequest> {
     Ok(results.into_iter().map(decided).collect())
 }
 
-/// A text, or pieces: texts, pictures, files.
+/// Returns the text and the files of a message's content, which is a string or a list of content
+/// parts.
 pub(super) fn content(content: &Value) -> (String, Vec<File>) {
     let pieces = match content {
         Value::String(text) => return (text.clone(), Vec::new()),

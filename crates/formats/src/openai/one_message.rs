@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::text_piece;
 
-/// Returns the last message of the user with the history around it. Without a history nothing is added.
+/// Returns one user message that contains the last message of the user and the history around it.
+/// Without a history, the messages stay unchanged.
 pub fn history_in_one_message(messages: &[Value]) -> Vec<Value> {
     let Some(last) = messages.iter().rposition(|it| it["role"] == "user") else {
         return messages.to_vec();
@@ -40,7 +41,7 @@ fn pieces(content: &Value) -> Vec<Value> {
     }
 }
 
-/// One message, with an empty line after it. Its pictures are left out.
+/// Returns a chat message as plain text with an empty line after it. Its pictures are left out.
 fn tell(message: &Value) -> String {
     let who = match message["role"].as_str() {
         Some("system") => "Instructions",

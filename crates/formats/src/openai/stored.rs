@@ -19,10 +19,11 @@ use crate::import::{
 
 use super::incoming::content;
 
-/// Under this source a malformed list of calls is kept, and goes out again as it came.
+/// Source of the `unrecognized` event that keeps a malformed list of tool calls, which is exported
+/// unchanged.
 const SOURCE: &str = "toolCalls";
 
-/// The messages that one of the transcript's becomes.
+/// Converts a message of the transcript to chat messages of `format=openai-stored`.
 pub fn stored(message: &Message) -> Vec<Value> {
     match &message.content {
         Content::User(said) => {
@@ -63,7 +64,7 @@ fn stored_answer(answer: &RunMessage) -> Vec<Value> {
     messages
 }
 
-/// None where the step neither says nor calls anything.
+/// Returns the assistant message of a step; `None` if the step has no text, thinking or tool calls.
 fn stored_step(answer: &RunMessage, number: usize, parts: &[&Part]) -> Option<Value> {
     let mut outer = answer.steps.iter().filter(|step| step.parent.is_none());
     let at = outer.nth(number - 1).map_or(answer.started_at, |step| step.started_at);
@@ -107,7 +108,7 @@ fn stored_step(answer: &RunMessage, number: usize, parts: &[&Part]) -> Option<Va
     Some(message)
 }
 
-/// Writes a call without the fields that the provider left out.
+/// Returns a tool call without the name or arguments that the provider left out.
 fn stored_call(call: &Call) -> Value {
     let mut function = json!({});
     if !call.name.is_empty() {
@@ -151,8 +152,8 @@ pub(crate) const MESSAGES: List = List {
     read: import,
 };
 
-/// Reads messages of the API or of such a database; calls may be under `tool_calls` or `toolCalls`, as
-/// an array or as a text.
+/// Imports chat messages of the API or of a database as the log of a new session. Tool calls may be
+/// under `tool_calls` or `toolCalls`, as an array or as JSON text.
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     let messages = items(messages);
     let mut builder = LogBuilder::new(setting);
@@ -211,7 +212,8 @@ fn assistant(message: &Value, text: &str, builder: &mut LogBuilder<'_>) {
     }
 }
 
-/// None for what is no list of calls. Nothing is an empty one.
+/// Parses the tool calls of a message. Null and empty text are an empty list; `None` for other
+/// values that are not a list of objects.
 fn calls(kept: &Value) -> Option<Vec<Value>> {
     let calls = match kept {
         Value::Null => Vec::new(),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-/// Says which rule is broken, if one is.
+/// Returns an error with the first rule that the messages break.
 pub(crate) fn check(messages: &[Value]) -> Result<(), String> {
     let mut ids = HashSet::new();
     let mut before = "";

@@ -7,15 +7,17 @@ use transcript::PartKind;
 
 use super::Profile;
 
-/// Source of such a part, as `import` names it.
+/// Source of the `unrecognized` events that keep imported parts.
 pub(crate) const SOURCE: &str = transcript::FOREIGN_PART;
 
-/// As it came in, if it is one that stored messages of that version have.
+/// Returns an imported part unchanged; `None` for other kinds of parts, and if stored messages of
+/// the reader's version cannot have it.
 pub(crate) fn part(kind: &PartKind, profile: Profile) -> Option<Value> {
     read(kind).filter(|it| is_stored(it, profile)).map(Value::Object)
 }
 
-/// The same as a chunk, whose first readers take these fields and no others.
+/// Returns an imported part unchanged, as a chunk of a stream; `None` for other kinds of parts, and
+/// if it has fields that not every client accepts.
 pub(crate) fn chunk(kind: &PartKind) -> Option<Value> {
     read(kind).filter(is_strict).map(Value::Object)
 }
@@ -25,7 +27,8 @@ fn read(kind: &PartKind) -> Option<Map<String, Value>> {
     serde_json::from_str(raw).ok().filter(|_| source == SOURCE)
 }
 
-/// Unknown fields do no harm in a stored message; known ones must be what they are.
+/// Returns whether stored messages of a version may have this part. It needs its required fields,
+/// and known fields need the right type; unknown fields are allowed.
 fn is_stored(part: &Map<String, Value>, profile: Profile) -> bool {
     let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
     let is_new = matches!(kind, "custom" | "reasoning-file");
@@ -48,7 +51,7 @@ fn is_strict(part: &Map<String, Value>) -> bool {
 
 type Fields = (&'static [&'static str], &'static [&'static str]);
 
-/// Returns the required and the optional fields of a chunk.
+/// Returns the required and the optional fields of a part of this type; `None` for unknown types.
 fn fields(kind: &str) -> Option<Fields> {
     Some(match kind {
         "source-url" => (&["sourceId", "url"], &["title"]),
@@ -60,7 +63,7 @@ fn fields(kind: &str) -> Option<Fields> {
     })
 }
 
-/// Whether a field is what every reader takes it for.
+/// Returns whether the value of a field has the type that every reader expects.
 fn is_well_formed(name: &str, value: &Value) -> bool {
     match name {
         "data" => true,
@@ -76,7 +79,7 @@ fn is_well_formed(name: &str, value: &Value) -> bool {
     }
 }
 
-/// The fields of a part that nothing here reads.
+/// Returns the fields of an imported part that Callboard does not interpret.
 pub(crate) fn extras(part: &Value) -> Map<String, Value> {
     let no_fields = Map::new();
     let fields = part.as_object().unwrap_or(&no_fields).iter();

@@ -23,7 +23,7 @@ pub(crate) const MESSAGES: List = List {
     read: import,
 };
 
-/// Imports the messages of a chat.
+/// Imports a list of `UIMessage`s as the log of a new session.
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     let mut builder = LogBuilder::new(setting);
     for message in items(messages) {
@@ -84,7 +84,8 @@ fn answer(message: &Value, builder: &mut LogBuilder<'_>) {
     builder.end(ending(metadata));
 }
 
-/// Nothing was said, and a message has to have a part.
+/// Returns whether the message of a run is empty: its only part is a step, because a message must
+/// have a part.
 fn stands_for_nothing(message: &Value) -> bool {
     let has_finished_step = message["metadata"]["finishReason"].is_string();
     matches!(parts(message), [only] if only["type"] == "step-start") && !has_finished_step
@@ -131,7 +132,7 @@ fn call(part: &Value, name: &str, builder: &mut LogBuilder<'_>) {
     }
 }
 
-/// Imports a data part that Callboard has written.
+/// Imports a data part that Callboard has exported. Other data parts are kept as `unrecognized`.
 pub(crate) fn data(part: &Value, name: &str, builder: &mut LogBuilder<'_>) {
     let data = &part["data"];
     let text = || data["text"].as_str().unwrap_or_default().to_owned();

@@ -11,35 +11,37 @@ use transcript::{CallId, ClientTool};
 use crate::incoming::{BadRequest, Decided, IncomingMessage, client_tools};
 use crate::known::{Known, KnownCall, KnownOutcome, KnownWords};
 
-/// A request of a chat client.
+/// A chat request of an AI SDK client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// The client's id of the chat.
+    /// The client's id of the chat; `None` if the request contains none.
     pub chat: Option<String>,
     /// The purpose of the request.
     pub trigger: Trigger,
-    /// The message to edit, to answer again or to continue.
+    /// Id of the message to edit, to answer again or to continue; `None` if the request contains
+    /// none.
     pub message_id: Option<String>,
-    /// The last message, if it is the user's.
+    /// The last message of the request, if its role is `user`.
     pub said: Option<IncomingMessage>,
-    /// Decisions and results in the last message of the assistant.
+    /// Decisions about approvals and tool results in the last assistant message.
     pub decided: Vec<Decided>,
-    /// Parts that the client has of the answer that is its last message.
+    /// Parts of the run that the client has, if its last message is the answer of a run.
     pub known: Known,
-    /// Tools that the client runs itself.
+    /// Tools of the request that the client runs itself.
     pub tools: Vec<ClientTool>,
 }
 
-/// The purpose of a request.
+/// The purpose of a chat request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
-    /// To send a message, or decisions and results.
+    /// The client sends a message, or decisions and tool results.
     Submit,
-    /// To get another answer.
+    /// The client wants another answer.
     Regenerate,
 }
 
-/// Reads the body of a chat request: all messages, or only the new one under `message`.
+/// Parses the JSON body of a chat request, which contains all messages, or only the new one under
+/// `message`.
 pub fn request(body: &Value) -> Result<Request, BadRequest> {
     let fields = body.as_object().ok_or_else(|| BadRequest::new("The body is no JSON object."))?;
     let trigger = match &body["trigger"] {
@@ -141,7 +143,8 @@ fn said(message: &Value, place: &str) -> Result<IncomingMessage, BadRequest> {
     Ok(IncomingMessage::of_parts(id, texts.join("\n\n"), parts.to_vec(), metadata))
 }
 
-/// Returns the decision or result that the client has added to a tool part, independent of who runs the tool.
+/// Returns the decision or result that the client has added to a tool part, independent of the
+/// party that runs the tool. `None` for other parts.
 fn decided(part: &Value, place: &str) -> Result<Option<Decided>, BadRequest> {
     let kind = part["type"].as_str().unwrap_or_default();
     if !kind.starts_with("tool-") && kind != "dynamic-tool" {

@@ -22,23 +22,23 @@ use crate::follow::{Follow, News};
 use crate::known::Known;
 use crate::run_stream::{Format, RunStream, write_events};
 
-/// A run as UI message chunks.
+/// A run as a stream of UI message chunks.
 pub type Stream = RunStream<ChunkFormat>;
 
-/// State of a response.
+/// State of the UI message stream of a run.
 #[derive(Debug)]
 pub struct ChunkFormat {
     run: ResponseId,
     profile: Profile,
-    /// First chunk of each response.
+    /// The `start` chunk, which is the first of each response.
     start: Value,
     response: Response,
     step_is_open: bool,
-    /// The client's message has parts.
+    /// Whether the client's message has parts.
     has_parts: bool,
-    /// Its last step has calls.
+    /// Whether the last step of the client's message has tool calls.
     step_has_calls: bool,
-    /// Calls that the client was asked about.
+    /// Ids of the tool calls for which the client got an approval request.
     asked: HashSet<CallId>,
 }
 
@@ -50,7 +50,7 @@ enum Response {
 }
 
 impl Stream {
-    /// Begins the first response to a client of this version.
+    /// Creates the stream of a run, for the first response to a client of this version.
     pub fn new(run: ResponseId, profile: Profile) -> Self {
         let format = ChunkFormat {
             run: run.clone(),
@@ -101,8 +101,9 @@ impl Format for ChunkFormat {
         }
     }
 
-    /// Ends the response: it is the client's turn. Requests are sent here and not earlier, because one that was
-    /// decided elsewhere in the meantime could not be taken back.
+    /// Ends the response, if the client can act on the tool calls. Approval requests are sent here
+    /// and not earlier, because a request that was decided elsewhere in the meantime could not be
+    /// taken back.
     fn pause(&mut self, calls: &[&Call], _: &Follow, chunks: &mut Vec<Value>) {
         let can_ask =
             self.profile.knows_approvals() || !calls.iter().any(|it| it.waits_for_approval());
@@ -191,7 +192,8 @@ impl ChunkFormat {
         was_open.then(|| json!({ "type": "finish-step" }))
     }
 
-    /// Reports a decision, by this client or another, to the newest version.
+    /// Returns the chunks for a decision, by this client or another: the decision for AI SDK 7, and
+    /// edited arguments for all versions.
     fn approval_settled(&mut self, call: &Call) -> Vec<Value> {
         let mut chunks = Vec::new();
         if self.profile == Profile::V7 {
@@ -233,7 +235,8 @@ impl ChunkFormat {
         }
     }
 
-    /// Returns whether the client knows that a call was refused. If nobody decided, only the newest version does.
+    /// Returns whether the client knows that a tool call was refused. If nobody decided, only AI
+    /// SDK 7 does.
     fn knows_of_refusal(&self, call: &Call) -> bool {
         let decision = call::resolution(call).map(|it| it.decision);
         self.asked.contains(&call.id)

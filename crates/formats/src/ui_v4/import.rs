@@ -40,7 +40,7 @@ pub(crate) const ROWS: List = List {
     read: import_rows,
 };
 
-/// Imports the messages of a chat.
+/// Imports a list of AI SDK 4 messages as the log of a new session.
 pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     let mut builder = LogBuilder::new(setting);
     for message in oldest_first(items(messages)) {
@@ -58,8 +58,8 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     builder.into_entries()
 }
 
-/// They are given out with the newest first. Without dates, a list that starts with an answer and ends with
-/// a question is such a list.
+/// Returns messages with the oldest first. The list is reversed if the dates say so or, without
+/// dates, if it starts with an assistant message and ends with a user message.
 fn oldest_first(messages: &[Value]) -> Vec<&Value> {
     let time = |it: &Value| it["createdAt"].as_str().and_then(Millis::parse);
     let is_newest_first = match messages {
@@ -133,8 +133,9 @@ fn answer(message: &Value, builder: &mut LogBuilder<'_>) {
     builder.end(ending(!broke_off));
 }
 
-/// Returns whether the text parts contain `content`: all of them in sequence, or some of them, searched from its
-/// end. Writers join the texts of steps in different ways, so whitespace is not compared.
+/// Returns whether the text parts of a message contain `content`: all of them in sequence, or some
+/// of them, searched from its end. Programs join the texts of steps in different ways, so
+/// whitespace is not compared.
 fn is_in_parts(content: &str, parts: &[Value]) -> bool {
     let without_spaces = |text: &str| text.split_whitespace().collect::<String>();
     let texts = parts.iter().filter(|it| it["type"] == "text");
@@ -148,8 +149,9 @@ fn is_in_parts(content: &str, parts: &[Value]) -> bool {
     rest.is_empty() || texts.concat().contains(&content)
 }
 
-/// Returns the phases of the texts. The answer consists of those in `content`, searched from its end. Other texts
-/// that are JSON may be a call's arguments, which the reducer decides.
+/// Returns the phases of the text parts of a message. The answer consists of those in `content`,
+/// searched from its end. Other texts that are JSON may be the arguments of a tool call, which the
+/// reducer decides.
 fn phases(parts: &[Value], content: &str) -> Vec<Option<Phase>> {
     let texts = parts.iter().filter(|it| it["type"] == "text");
     let texts = texts.map(|it| it["text"].as_str().unwrap_or_default()).rev();
@@ -197,8 +199,8 @@ fn validated(word: &Value, call: &CallId, builder: &mut LogBuilder<'_>) {
     }
 }
 
-/// Imports rows with an `entity`: `USER`, `AI_TOOL`, `TOOL` and `AI_MESSAGE`, ordered by `creationDate`. Rows
-/// without one have to come oldest first.
+/// Imports database rows with an `entity`: `USER`, `AI_TOOL`, `TOOL` and `AI_MESSAGE`. They are
+/// ordered by `creationDate`; if one has no date, they must be in order, oldest first.
 pub fn import_rows(rows: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     let mut rows: Vec<&Value> = items(rows).iter().collect();
     let date = |row: &&Value| row["creationDate"].as_str().map(str::to_owned);
@@ -252,7 +254,8 @@ fn entity(row: &Value) -> String {
     row["entity"].as_str().unwrap_or_default().to_ascii_uppercase()
 }
 
-/// An answer is called by the message that it ends with, and one without by its first row.
+/// Starts a run for these rows, if none is open. Its id is the id of the message that ends the
+/// answer or, if there is none, of the first row.
 fn continue_run(rows: &[&Value], builder: &mut LogBuilder<'_>) {
     if !builder.is_in_run() {
         let mut of_answer = rows.iter().take_while(|row| entity(row) != "USER");
@@ -262,8 +265,8 @@ fn continue_run(rows: &[&Value], builder: &mut LogBuilder<'_>) {
     }
 }
 
-/// A row's content may be JSON written down as a text: of a result always, of what somebody said only if
-/// it holds a text. Else the JSON is what was said.
+/// Returns the content of a row, which may be a JSON object as text. The object is used if the row
+/// is a tool result or the object contains a text; otherwise the text is the content.
 fn content(row: &Value) -> Value {
     let is_result = entity(row) == "TOOL";
     let has_text = |it: &Value| it["content"].is_string() || it["reasoning"].is_string();
@@ -306,8 +309,8 @@ fn row_calls(row: &Value, builder: &mut LogBuilder<'_>) {
     }
 }
 
-/// Results that are zero, false or empty are results. One that broke off is none, and that of a call that was
-/// rejected is the reason, whole or not.
+/// Imports the tool result in a row. An incomplete result counts as an interruption or, if the call
+/// was rejected, as the reason for that. Zero, false and empty text are results.
 fn row_result(row: &Value, content: &Value, builder: &mut LogBuilder<'_>) {
     let id = as_text(content, "tool_call_id").or_else(|| as_text(content, "toolCallId"));
     let result = content.get("content").or_else(|| content.get("result"));

@@ -7,7 +7,7 @@ use crate::incoming::{BadRequest, Decided, File, IncomingMessage, client_tools};
 use crate::known::{Known, KnownCall, KnownOutcome, KnownWords};
 use crate::ui::{Request, Trigger};
 
-/// Reads the body of a chat request.
+/// Parses the JSON body of an AI SDK 4 chat request.
 pub fn request(body: &Value) -> Result<Request, BadRequest> {
     let fields = body.as_object().ok_or_else(|| BadRequest::new("The body is no JSON object."))?;
     let messages = match fields.get("messages") {

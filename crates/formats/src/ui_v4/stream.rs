@@ -15,13 +15,13 @@ use crate::run_stream::{Format, RunStream};
 use crate::turns::{Turns, Words};
 use crate::ui::{self, known_reason};
 
-/// Header that marks a v4 data stream.
+/// Name of the response header that marks a v4 data stream.
 pub const MARKER_HEADER: &str = "x-vercel-ai-data-stream";
 
 /// A run as lines of a v4 data stream, each with its newline.
 pub type Stream = RunStream<LineFormat>;
 
-/// State of a response.
+/// State of the v4 data stream of a run.
 #[derive(Debug)]
 pub struct LineFormat {
     run: ResponseId,
@@ -33,17 +33,17 @@ pub struct LineFormat {
     is_over: bool,
 }
 
-/// Texts or thinkings.
+/// The texts or the thinking blocks in a v4 data stream.
 #[derive(Debug)]
 struct Kind {
     code: char,
     turns: Turns,
-    /// The part whose text the client's current part has.
+    /// Id of the part whose text is sent in the client's current step; `None` if there is none.
     last: Option<PartId>,
 }
 
 impl Stream {
-    /// Begins the first response.
+    /// Creates the stream of a run, for the first response.
     pub fn new(run: ResponseId) -> Self {
         let kind = |code| Kind { code, turns: Turns::default(), last: None };
         let format = LineFormat {
@@ -140,7 +140,8 @@ impl Format for LineFormat {
         }
     }
 
-    /// Ends the response: it is the client's turn. The client knows no approvals, so the stream waits for those.
+    /// Ends the response, because the client has tool calls to run. The client has no approvals, so
+    /// the response stays open while the run waits for one.
     fn pause(&mut self, calls: &[&Call], follow: &Follow, lines: &mut Vec<String>) {
         if self.is_over || calls.iter().any(|it| it.waits_for_approval()) {
             return;
@@ -154,7 +155,8 @@ impl Format for LineFormat {
         self.is_over
     }
 
-    /// The client has the results that it gave itself, but not the outcome of those calls.
+    /// Updates the state with a change that the client already has. It has the results of its own
+    /// tool calls, but not their annotations, so these are added.
     fn skip(&mut self, news: &News<'_>, lines: &mut Vec<String>) {
         self.add(news, &mut Vec::new());
         if let News::CallEnded(call) = news
@@ -200,7 +202,8 @@ impl LineFormat {
         lines.push(line('f', &json!({ "messageId": self.run })));
     }
 
-    /// Ends the step. One that only the client's message needs has no usage.
+    /// Ends the step, if one is open. A step that only the client's message needs is `None` and has
+    /// no usage.
     fn finish_step(&mut self, step: Option<&Step>, lines: &mut Vec<String>) {
         if !std::mem::take(&mut self.step_is_open) {
             return;

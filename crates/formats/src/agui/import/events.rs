@@ -30,21 +30,22 @@ fn import(events: &Value, setting: &Setting<'_>) -> Vec<Entry> {
 
 struct Hearing<'r, 'a> {
     builder: &'r mut LogBuilder<'a>,
-    /// Since the last step began or ended, in the order in which it began: several things may grow at once.
+    /// Parts that were read but not imported yet, in the order in which they began. Several parts
+    /// may be open at the same time.
     told: Vec<Told>,
-    /// Those that have begun and not ended.
+    /// Parts that have begun and not ended, as kind and id.
     open: HashSet<(Kind, String)>,
-    /// Already imported, in whatever list of messages it is repeated.
+    /// Parts and results that were read, as kind and id. Lists of messages may repeat them.
     known: HashSet<(Kind, String)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
-    /// Also messages, which have their texts' ids.
+    /// A text part or a message, which has the id of its text.
     Text,
     Thinking,
     Call,
-    /// Identified by the call's id.
+    /// The result of a tool call, identified by the id of the call.
     Result,
 }
 
@@ -66,7 +67,8 @@ impl Told {
         }
     }
 
-    /// Returns the text that grows, if it is of this kind.
+    /// Returns the text or arguments to which deltas are appended, if the part has this kind and
+    /// id.
     fn grown(&mut self, kind: Kind, id: &str) -> Option<&mut String> {
         let is_it = self.key() == Some((kind, id));
         match self {
@@ -134,7 +136,7 @@ impl Hearing<'_, '_> {
         }
     }
 
-    /// Imports messages that no event contained.
+    /// Imports the messages of a list that were neither in an event nor in an earlier list.
     fn say_new(&mut self, messages: &Value) {
         for it in items(messages) {
             if self.insert_new(it) {
@@ -143,7 +145,8 @@ impl Hearing<'_, '_> {
         }
     }
 
-    /// Remembers the message and its calls. Returns false if one of them was known.
+    /// Remembers the ids of a message and of its tool calls. Returns whether none of them was
+    /// known.
     fn insert_new(&mut self, message: &Value) -> bool {
         let key = |kind, id: Option<&str>| Some((kind, id?.to_owned()));
         let id = as_text(message, "id");
@@ -186,7 +189,8 @@ impl Hearing<'_, '_> {
         self.told.push(told);
     }
 
-    /// Adds to what has begun. A call that has not has no name, and nobody knows what it was.
+    /// Appends a delta to a part, which begins if it is unknown. A delta of an unknown tool call is
+    /// kept as a custom event, because the name of its tool is missing.
     fn grow(&mut self, begun: Told, event: &Value) {
         let Some((kind, id)) = begun.key() else { return };
         let is_there = self.told.iter_mut().any(|it| it.grown(kind, id).is_some());
@@ -201,7 +205,8 @@ impl Hearing<'_, '_> {
         }
     }
 
-    /// A beginning and a piece in one. Without an id it goes on with the last of its kind.
+    /// Appends a `*_CHUNK` event to its part, which begins if it is unknown. Without an id, the
+    /// event continues the last part of its kind.
     fn chunk(&mut self, begun: Told, event: &Value) {
         let Some((kind, id)) = begun.key() else { return };
         let keys = self.told.iter().rev().filter_map(Told::key);
@@ -220,7 +225,7 @@ impl Hearing<'_, '_> {
         }
     }
 
-    /// Imports everything that has ended; open parts continue.
+    /// Imports all parts that have ended. Open parts remain in `told`.
     fn tell_ended(&mut self) {
         let open = std::mem::take(&mut self.open);
         let is_open =

@@ -6,17 +6,17 @@ use serde_json::Value;
 
 use crate::import::{as_text, items};
 
-/// A call's key: the index of its message, and its index in that message.
+/// Position of a tool call: the index of its message, and its index in that message.
 type Place = (usize, usize);
 
-/// Calls and results are matched by id. Where one of them has none they are matched by name: the oldest
-/// call without a result, of the newest turn that has one.
+/// Matches between tool calls and tool messages, by id. If one side has no id, they are matched by
+/// name: the oldest call without a result, of the newest turn that has one.
 pub(super) struct Pairs {
     results: HashMap<Place, usize>,
     paired: HashSet<usize>,
 }
 
-/// Calls in their order, one queue for each turn that has any: only those of the newest are taken.
+/// Tool calls that may still get a result: a queue for each turn that has any, oldest turn first.
 #[derive(Default)]
 struct Turns(Vec<(usize, VecDeque<Place>)>);
 
@@ -48,12 +48,13 @@ impl Pairs {
         pairs
     }
 
-    /// Returns the message with the result of a call.
+    /// Returns the index of the message with the result of a tool call, the `nth` call of a
+    /// message.
     pub(super) fn result_of(&self, message: usize, nth: usize) -> Option<usize> {
         self.results.get(&(message, nth)).copied()
     }
 
-    /// Returns whether a message is the result of a known call.
+    /// Returns whether the message at this index is the result of a known tool call.
     pub(super) fn is_result(&self, message: usize) -> bool {
         self.paired.contains(&message)
     }
@@ -92,7 +93,7 @@ impl Turns {
         }
     }
 
-    /// The oldest unmatched call of the newest turn.
+    /// Removes and returns the oldest unmatched tool call of the newest turn that has one.
     fn take_oldest(&mut self, taken: &HashMap<Place, usize>) -> Option<Place> {
         while let Some((_, places)) = self.0.last_mut() {
             match places.pop_front() {
