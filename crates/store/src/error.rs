@@ -13,84 +13,85 @@ use crate::Holder;
 /// Error of [`Store::open`](crate::Store::open).
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Another process has locked the folder.
+    /// Another process has locked the data folder.
     #[error("the data folder {} is in use by {by}; stop that, or choose another folder", dir.display())]
     Held {
-        /// The folder.
+        /// Path of the data folder.
         dir: PathBuf,
-        /// The other process.
+        /// The process that has locked the folder.
         by: Holder,
     },
-    /// The schema is newer than this version.
+    /// The schema of the database is newer than this program knows.
     #[error(
         "the data was written by a newer version (schema {found}, this version knows up to {known}); \
          use that version, or another data folder"
     )]
     TooNew {
-        /// Version of the schema.
+        /// Version of the schema in the database.
         found: i64,
-        /// Newest version that this program knows.
+        /// Newest schema version that this program knows.
         known: i64,
     },
-    /// The file system failed.
+    /// The file system failed while the store was opened.
     #[error("cannot use {}: {error}", path.display())]
     Io {
-        /// The path that was used.
+        /// Path that could not be used.
         path: PathBuf,
-        /// The failure.
+        /// Error of the file system.
         error: io::Error,
     },
     /// The database file is damaged.
     #[error("{}", corrupt(file, error))]
     Corrupt {
-        /// The database file.
+        /// Path of the database file.
         file: PathBuf,
-        /// The failure.
+        /// Error of the database.
         error: DatabaseError,
     },
-    /// The database is empty although the folder was in use.
+    /// The database file is empty although the data folder was in use.
     #[error(
         "{} is empty, but {} shows that the folder was in use: restore a backup in its place, or remove it \
          to begin without sessions",
         file.display(), other.display()
     )]
     Emptied {
-        /// The database file.
+        /// Path of the database file.
         file: PathBuf,
-        /// A file that shows the use of the folder.
+        /// Path of another file, which shows that the folder was in use.
         other: PathBuf,
     },
-    /// The disk is full.
+    /// The disk of the data folder is full.
     #[error("no space is left in {}: free some, and start again", dir.display())]
     NoSpace {
-        /// The folder.
+        /// Path of the data folder.
         dir: PathBuf,
     },
-    /// The database failed.
+    /// The database failed while the store was opened.
     #[error("cannot open the database: {0}")]
     Db(DatabaseError),
 }
 
-/// Error of a write.
+/// Error of a write to the store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
-    /// The head is not the expected one, because another writer was first or the caller was wrong.
-    /// Nothing was written.
+    /// The head of the log is not the expected one, because another writer was first or the caller
+    /// was wrong. Nothing was written.
     #[error("the log is at {head}, not where this append expected it")]
     Conflict {
-        /// Number of the last record.
+        /// Sequence number of the log's last record.
         head: Seq,
     },
-    /// The records are not numbered from the expected head on, or name another session.
+    /// The records do not continue the log: they are not numbered from the expected head on, or
+    /// they name another session.
     #[error("the records do not continue the log they are appended to")]
     Misnumbered,
-    /// The disk is full.
+    /// The disk of the data folder is full.
     #[error("no space is left in the data folder; free some, and the next message is stored again")]
     NoSpace,
-    /// A database file was removed or replaced.
+    /// The database file at this path was removed or replaced while the store was open.
     #[error("{}", lost(.0))]
     Lost(PathBuf),
-    /// The database failed.
+    /// The write failed for another reason, which the text describes.
     #[error("the log could not be written: {0}")]
     Storage(String),
     /// The store is closed.
@@ -98,33 +99,33 @@ pub enum AppendError {
     Closed,
 }
 
-/// Error of a read or of maintenance.
+/// Error of a read from the store, or of its maintenance.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The database failed.
     #[error("the database could not be used: {0}")]
     Db(DatabaseError),
-    /// The data is damaged.
+    /// Stored data is damaged, as the text describes.
     #[error("the data is damaged: {0}")]
     Damaged(String),
     /// The database file is damaged.
     #[error("{}", corrupt(file, error))]
     Corrupt {
-        /// The database file.
+        /// Path of the database file.
         file: PathBuf,
-        /// The failure.
+        /// Error of the database.
         error: DatabaseError,
     },
     /// The file system failed.
     #[error("the file system failed: {0}")]
     Io(#[from] io::Error),
-    /// The file to write exists.
+    /// The file to write exists already.
     #[error("{} exists already; choose another name, or remove it", .0.display())]
     Exists(PathBuf),
-    /// The read was cancelled.
+    /// The read was cancelled, or its time limit was reached.
     #[error("the read was cancelled")]
     Interrupted,
-    /// A database file was removed or replaced.
+    /// The database file at this path was removed or replaced while the store was open.
     #[error("{}", lost(.0))]
     Lost(PathBuf),
     /// The store is closed.
@@ -132,7 +133,7 @@ pub enum Error {
     Closed,
 }
 
-/// Failure of the embedded database.
+/// Error of the embedded database, SQLite.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct DatabaseError(pub(crate) rusqlite::Error);
@@ -150,12 +151,12 @@ impl From<rusqlite::Error> for Error {
 }
 
 impl Error {
-    /// Returns whether the disk is full.
+    /// Returns whether the error says that the disk is full.
     pub(crate) fn is_full(&self) -> bool {
         matches!(self, Self::Db(error) if error.0.sqlite_error_code() == Some(ErrorCode::DiskFull))
     }
 
-    /// Adds the file's name to an error about a damaged database.
+    /// Adds the path of the database file to an error about damage.
     pub(crate) fn in_file(self, file: impl FnOnce() -> PathBuf) -> Self {
         match self {
             Self::Db(error) if is_corrupt(&error.0) => Self::Corrupt { file: file(), error },
@@ -165,7 +166,7 @@ impl Error {
 }
 
 impl OpenError {
-    /// Adds the file's name to an error about a damaged database.
+    /// Adds the path of the database file to an error about damage.
     pub(crate) fn in_file(self, file: impl FnOnce() -> PathBuf) -> Self {
         match self {
             Self::Db(error) if is_corrupt(&error.0) => Self::Corrupt { file: file(), error },
@@ -174,7 +175,8 @@ impl OpenError {
     }
 }
 
-/// Returns whether SQLite cannot read a page, or the file is not a database.
+/// Returns whether an SQLite error says that a page cannot be read, or that the file is not a
+/// database.
 pub(crate) fn is_corrupt(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }

@@ -82,31 +82,34 @@ use files::reserve::Reserve;
 use meta::stats::Counters;
 use writer::{Append, Job, Write, WriteOp, Writer};
 
-/// Limit of pending writes. Further callers wait for a permit.
+/// Maximum number of pending writes. Further callers wait for a permit.
 const PENDING_WRITES: usize = 1024;
-/// Reads at the same time: more threads would not be faster, and each costs a connection.
+/// Maximum number of reads at the same time. More threads would not be faster, and each needs a
+/// connection.
 const READING_THREADS: usize = 4;
-/// Searches at the same time.
+/// Maximum number of searches at the same time.
 const SEARCHING_THREADS: usize = 2;
 
 /// Options of [`Store::open`].
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Durability of a commit.
+    /// Durability of committed records.
     pub sync: Sync,
-    /// Command that is shown to a process that finds the folder in use, such as `callboard serve`.
+    /// Command of this process, such as `callboard serve`. It is shown to other processes that find
+    /// the data folder in use.
     pub holder: String,
-    /// Current time, which is shown as well.
+    /// Current time. It is shown together with the command.
     pub since: Millis,
 }
 
-/// Failures that a committed record survives.
+/// Durability of committed records: the failures that they survive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sync {
-    /// Power loss.
+    /// Committed records survive a power loss.
     #[default]
     Full,
-    /// The end of the process. The last moments before a power loss may be lost.
+    /// Committed records survive the end of the process. A power loss may lose those of the last
+    /// moments.
     Normal,
 }
 
@@ -119,7 +122,7 @@ impl Sync {
     }
 }
 
-/// Handle of an open store. Clones share it.
+/// Handle of an open store. Clones share the store.
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -127,11 +130,11 @@ pub struct Store {
 
 struct Inner {
     jobs: Sender<Job>,
-    /// Permits for pending writes. Closed with the store.
+    /// Permits for pending writes. The semaphore is closed together with the store.
     write_permits: Arc<Semaphore>,
-    /// Permits for reads.
+    /// Permits for reads at the same time.
     reader_permits: Arc<Semaphore>,
-    /// Permits for searches, which take longer than other reads.
+    /// Permits for searches at the same time, which take longer than other reads.
     search_permits: Arc<Semaphore>,
     readers: Readers,
     lock: Arc<Lock>,
@@ -184,8 +187,8 @@ impl Store {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Appends records to a session's log whose head is `expected`. Zero creates the session. When this
-    /// returns, either all of the records are committed or none is.
+    /// Appends records to the log of a session whose head is `expected`. With zero, this creates
+    /// the session. When this returns, either all of the records are committed or none is.
     pub async fn append(
         &self,
         session: &SessionId,
@@ -199,16 +202,16 @@ impl Store {
         answer.await.unwrap_or(Err(AppendError::Closed))
     }
 
-    /// Folds up to `max_streams` closed streams, fewer if they are long, and returns their number. The
-    /// store also folds when nothing is written.
+    /// Folds the deltas of up to `max_streams` closed streams, fewer if they are long, and returns
+    /// the number of streams. The store also folds when nothing is written.
     pub async fn fold(&self, max_streams: usize) -> Result<usize, Error> {
         let (done, answer) = oneshot::channel();
         self.send(Job::Fold { max_streams, done });
         answer.await.unwrap_or(Err(Error::Closed))
     }
 
-    /// Writes the pending records, runs a final checkpoint and releases the folder. Closes all handles
-    /// of the store.
+    /// Writes the pending records, runs a final checkpoint and releases the data folder. Closes all
+    /// handles of the store.
     pub async fn close(self) {
         self.inner.write_permits.close();
         self.inner.readers.close();
@@ -217,12 +220,13 @@ impl Store {
         let _ = answer.await;
     }
 
-    /// Writes the address of this process to the lock file.
+    /// Writes the address of this process to the lock file of the data folder.
     pub fn set_address(&self, address: &str) -> Result<(), Error> {
         Ok(self.inner.lock.set_address(address)?)
     }
 
-    /// Creates the reserve again after it was released on a full disk, if there is space.
+    /// Creates the reserve of disk space again after it was released on a full disk, if there is
+    /// space.
     pub async fn fill_reserve(&self) {
         self.on_reader_thread(|store| {
             if !is_full(store.inner.readers.dir()) {
@@ -232,7 +236,7 @@ impl Store {
         .await;
     }
 
-    /// Fails if the open database files were removed or replaced in the data folder.
+    /// Returns an error if the open database files were removed or replaced in the data folder.
     pub fn check_files(&self) -> Result<(), Error> {
         self.inner.presence.check()
     }
@@ -242,7 +246,7 @@ impl Store {
         self.inner.counters.pages()
     }
 
-    /// Returns the counters since the store was opened.
+    /// Returns the counters of the store since it was opened.
     pub fn stats(&self) -> Stats {
         self.inner.counters.stats()
     }
@@ -258,8 +262,8 @@ impl Store {
     }
 }
 
-/// Opens the database for writing. On a full disk the WAL index, or a migration, gets the space of the
-/// reserve.
+/// Opens the connection that writes. On a full disk, it releases the reserve and tries again,
+/// because the WAL index or a migration needs space.
 fn open_writer(dir: &Path, sync: Sync, reserve: &Reserve) -> Result<Connection, OpenError> {
     let opened = match files::connection::writer(dir, sync) {
         Err(_) if is_full(dir) && reserve.release() => files::connection::writer(dir, sync),
@@ -278,7 +282,7 @@ fn open_writer(dir: &Path, sync: Sync, reserve: &Reserve) -> Result<Connection, 
     })
 }
 
-/// Returns whether the folder has no space for another page.
+/// Returns whether the disk of a folder has no space for another page.
 fn is_full(dir: &Path) -> bool {
     let probe = dir.join(".space");
     let written = std::fs::write(&probe, [0; 4096]);
@@ -286,7 +290,7 @@ fn is_full(dir: &Path) -> bool {
     written.is_err_and(|it| matches!(it.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
 }
 
-/// Only its owner may look into a folder that is made here.
+/// Creates the data folder, if there is none, with access for its owner only.
 fn make_folder(dir: &Path) -> Result<(), OpenError> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);

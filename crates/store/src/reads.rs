@@ -12,30 +12,31 @@ use crate::log::{message, read, session};
 use crate::{Error, Listed, MessageKind, MessageRow, Page, ReadRange, Store, Stored, Window};
 
 impl Store {
-    /// Returns the number of the last record. `None` if there is no such session.
+    /// Returns the sequence number of a session's last record; `None` if there is no such session.
     pub async fn head(&self, session: &SessionId) -> Result<Option<Seq>, Error> {
         self.read_session(session, |db, _, key| session::head(db, key).map(Some)).await
     }
 
-    /// Reads a range of a session's log. Empty if there is no such session.
+    /// Reads a range of a session's log. The page is empty if there is no such session.
     pub async fn read(&self, session: &SessionId, range: ReadRange) -> Result<Page, Error> {
         let session = session.clone();
         self.read_db(move |db| read::read(db, &session, range)).await
     }
 
-    /// Returns a session's summary and its head. `None` if there is no such session.
+    /// Returns the summary and the head of a session; `None` if there is no such session.
     pub async fn summary(&self, session: &SessionId) -> Result<Option<(Summary, Seq)>, Error> {
         self.read_session(session, |db, _, key| session::summary_and_head(db, key).map(Some)).await
     }
 
-    /// Returns the summaries of several sessions, in the order of their ids. Leaves out those that do
-    /// not exist.
+    /// Returns the summaries and heads of several sessions, in the order of `ids`. Sessions that do
+    /// not exist are left out.
     pub async fn summaries(&self, ids: Vec<SessionId>) -> Result<Vec<Listed>, Error> {
         self.read_db(move |db| session::summaries(db, ids)).await
     }
 
-    /// Lists sessions, the last changed first. `before` is the `updated_at` and the id of the last
-    /// session on the previous page.
+    /// Returns up to `limit` sessions, the last changed first: archived ones, others, or both if
+    /// `archived` is `None`. `before` is the `updated_at` and the id of the last session on the
+    /// previous page.
     pub async fn sessions(
         &self,
         archived: Option<bool>,
@@ -45,7 +46,8 @@ impl Store {
         self.read_db(move |db| session::list(db, archived, limit, before.as_ref())).await
     }
 
-    /// Returns the session of an agent that was changed last, other than `except`.
+    /// Returns the last changed session of an agent, other than `except` and archived ones; `None`
+    /// if there is none.
     pub async fn latest_session_of(
         &self,
         agent: &str,
@@ -56,13 +58,13 @@ impl Store {
         self.read_db(move |db| session::latest_of(db, &agent, &except)).await
     }
 
-    /// Lists the sessions with an open run, an unanswered message, a queue, or an open exchange with
-    /// another agent. Damaged ones are left out.
+    /// Returns the sessions with an open run, an unanswered message, a queue, or an open exchange
+    /// with another agent. Damaged sessions are left out.
     pub async fn needing_attention(&self) -> Result<Vec<Listed>, Error> {
         self.read_db(session::needing_attention).await
     }
 
-    /// Returns the messages of a window, oldest first, including superseded ones.
+    /// Returns the messages in a window of a session, oldest first, including superseded ones.
     pub async fn messages(
         &self,
         session: &SessionId,
@@ -71,7 +73,7 @@ impl Store {
         self.read_session(session, move |db, _, key| message::window(db, key, window)).await
     }
 
-    /// Returns the window with the oldest `limit` messages that begin after a number.
+    /// Returns the window with the oldest `limit` messages that begin after a sequence number.
     pub async fn window_after(
         &self,
         session: &SessionId,
@@ -82,8 +84,8 @@ impl Store {
         self.read_session(session, find).await
     }
 
-    /// Returns the window with the oldest `limit` messages from the given message on. `None` if there is
-    /// no such message.
+    /// Returns the window with the oldest `limit` messages from the given message on. `None` if
+    /// there is no such message.
     pub async fn window_from(
         &self,
         session: &SessionId,
@@ -95,7 +97,7 @@ impl Store {
             .await
     }
 
-    /// Returns the place of a message in the log.
+    /// Returns a message by its id, with its place in the log; `None` if there is no such message.
     pub async fn message_row(
         &self,
         session: &SessionId,
@@ -105,7 +107,7 @@ impl Store {
         self.read_session(session, move |db, _, key| message::by_id(db, key, &id)).await
     }
 
-    /// Returns the last message of a kind that is not superseded.
+    /// Returns the last message of a kind that is not superseded; `None` if there is none.
     pub async fn last_of(
         &self,
         session: &SessionId,
@@ -114,7 +116,8 @@ impl Store {
         self.read_session(session, move |db, _, key| message::last_of(db, key, kind)).await
     }
 
-    /// Counts the messages of a kind that begin before a number and are not superseded.
+    /// Returns the number of messages of a kind that begin before a sequence number and are not
+    /// superseded.
     pub async fn count_before(
         &self,
         session: &SessionId,
@@ -136,7 +139,7 @@ impl Store {
         self.read_session(session, move |db, id, key| message::records(db, id, key, &rows)).await
     }
 
-    /// Returns the records of one message. Empty if there is no such message.
+    /// Returns the records of one message of a session. Empty if there is no such message.
     pub async fn records_of_message(
         &self,
         session: &SessionId,
@@ -173,8 +176,9 @@ impl Store {
         .await
     }
 
-    /// Returns the records of the message that a record belongs to: those of its run, or the record
-    /// alone. Empty if there is no such record, `None` if there is no such session.
+    /// Returns the records of the message that the record with the sequence number `at` belongs to:
+    /// those of its run, or the record alone. Empty if there is no such record, `None` if there is
+    /// no such session.
     pub async fn records_around(
         &self,
         session: &SessionId,
@@ -197,7 +201,7 @@ impl Store {
             .await
     }
 
-    /// Returns a run with its session's summary. `None` if there is no such session.
+    /// Returns a run with the summary of its session; `None` if there is no such session.
     pub async fn run(
         &self,
         session: &SessionId,
@@ -210,7 +214,8 @@ impl Store {
         .await
     }
 
-    /// Returns the message that a client has sent under an id of its own.
+    /// Returns the id of the message that a client has sent with an idempotency key; `None` if
+    /// there is none.
     pub async fn message_of_client_id(
         &self,
         session: &SessionId,
@@ -222,14 +227,14 @@ impl Store {
         self.read_session(session, find).await
     }
 
-    /// Returns the number from which on the log tells what is queued now: that of the first message
-    /// that was queued since the queue was last empty.
+    /// Returns the sequence number from which the log has to be replayed to get the queue: that of
+    /// the first message that was queued since the queue was last empty. `None` if it is empty.
     pub async fn queue_start(&self, session: &SessionId) -> Result<Option<Seq>, Error> {
         self.read_session(session, |db, _, key| session::queue_start(db, key)).await
     }
 
-    /// Returns a window of messages with everything that is shown of them. `None` if there is no such
-    /// session. The cost does not depend on the length of the session.
+    /// Returns a window of messages with everything that a page shows of them. `None` if there is
+    /// no such session. The cost does not depend on the length of the session.
     pub async fn conversation(
         &self,
         id: &SessionId,
@@ -238,7 +243,8 @@ impl Store {
         Ok(self.conversations(id, [window]).await?.map(|[it]| it))
     }
 
-    /// Returns several windows of the same moment. `None` if there is no such session.
+    /// Returns several windows of a session's messages, read in one transaction. `None` if there is
+    /// no such session.
     pub async fn conversations<const N: usize>(
         &self,
         id: &SessionId,
@@ -253,7 +259,8 @@ impl Store {
         self.read_session(id, conversation::queue).await
     }
 
-    /// Reads about one session. Returns the default value if there is no such session.
+    /// Runs a read about one session as one transaction. Returns the default value if there is no
+    /// such session.
     pub(crate) async fn read_session<T: Default + Send + 'static>(
         &self,
         session: &SessionId,
@@ -271,7 +278,7 @@ impl Store {
         self.on_reader_thread(|store| store.inner.readers.read(|db| read(db))).await
     }
 
-    /// Runs blocking work with the permit of a reader.
+    /// Runs blocking work on a blocking thread, with the permit of a reader.
     pub(crate) async fn on_reader_thread<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> T + Send + 'static,
@@ -285,7 +292,8 @@ impl Store {
     }
 }
 
-/// Reads about one session within a transaction. Returns the default value if there is no such session.
+/// Runs a read about one session within an open transaction. Returns the default value if there is
+/// no such session.
 pub(crate) fn in_session<T: Default>(
     db: &Connection,
     session: &SessionId,
@@ -297,8 +305,8 @@ pub(crate) fn in_session<T: Default>(
     }
 }
 
-/// Runs blocking work on a thread of its own. The work holds the permit to its end even if the caller is
-/// dropped, so that abandoned reads cannot add up.
+/// Runs blocking work on a blocking thread, once there is a permit. The work holds the permit to
+/// its end even if the caller is dropped, so that abandoned reads cannot add up.
 pub(crate) async fn with_permit<T: Send + 'static>(
     permits: &Arc<Semaphore>,
     work: impl FnOnce() -> T + Send + 'static,

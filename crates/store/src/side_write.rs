@@ -8,12 +8,12 @@ use tokio::sync::oneshot;
 use crate::writer::{Answer, Job, Write, WriteOp};
 use crate::{AppendError, Error, Store};
 
-/// A small write and the caller that waits for its result.
+/// A small write beside the log, and the caller that waits for its result.
 pub(crate) trait SideWrite: Send {
-    /// Writes within the transaction of a batch.
+    /// Runs the write within the transaction of a batch.
     fn run(&mut self, db: &Connection) -> Result<(), Error>;
 
-    /// Answers the caller. To be called once, after the batch was committed or has failed.
+    /// Sends the result to the caller. Called once, after the batch was committed or has failed.
     fn answer(self: Box<Self>, outcome: Result<(), AppendError>);
 }
 
@@ -41,7 +41,7 @@ where
 }
 
 impl Store {
-    /// Runs a small write and returns its result when it is committed.
+    /// Runs a small write beside the log and returns its result when it is committed.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         write: impl Fn(&Connection) -> Result<T, Error> + Send + 'static,

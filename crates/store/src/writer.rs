@@ -26,12 +26,13 @@ use crate::meta::stats::Counters;
 use crate::side_write::SideWrite;
 use crate::{AppendError, Error};
 
-/// A batch ends with the append that makes it this many records.
+/// Number of records with which a batch of writes ends.
 const RECORDS_AT_ONCE: usize = 4096;
 const STREAMS_AT_ONCE: usize = 16;
-/// A database up to this size is compacted after each deletion. It takes a fraction of a second.
+/// Size in bytes up to which a database is compacted after each deletion. That takes a fraction of
+/// a second.
 const COMPACTED_AT_ONCE: i64 = 16 * 1024 * 1024;
-/// Idle time before maintenance begins.
+/// Time without jobs after which maintenance begins.
 const QUIET: Duration = Duration::from_millis(250);
 
 pub(crate) type Answer<T> = oneshot::Sender<T>;
@@ -42,7 +43,7 @@ pub(crate) enum Job {
         max_streams: usize,
         done: Answer<Result<usize, Error>>,
     },
-    /// One batch; false if nothing was behind.
+    /// Indexes one batch of records. The answer is false if there was nothing to index.
     Index {
         done: Answer<Result<bool, Error>>,
     },
@@ -50,15 +51,15 @@ pub(crate) enum Job {
         session: SessionId,
         done: Deleted,
     },
-    /// The caller of a staged session is done with it, or gone.
+    /// Forgets a staged session, because its caller is done with it or gone.
     Unstage {
         ticket: Ticket,
     },
     Compact {
         done: Deleted,
     },
-    /// Copies the database through the writer's connection, which has the files open even if they were
-    /// unlinked.
+    /// Copies the database through the writer's connection, which has the files open even if they
+    /// were unlinked.
     Rescue {
         to: PathBuf,
         done: Answer<Result<(), Error>>,
@@ -70,7 +71,7 @@ pub(crate) enum Job {
 
 pub(crate) struct Write {
     pub(crate) op: WriteOp,
-    /// Limits the pending writes. Released when the write is answered.
+    /// Permit for a pending write, released when the write is answered.
     pub(crate) _permit: OwnedSemaphorePermit,
 }
 
@@ -92,19 +93,20 @@ pub(crate) struct Writer {
     pub(crate) jobs: Receiver<Job>,
     pub(crate) sessions: Sessions,
     pub(crate) checkpoints: Checkpoints,
-    /// Released when the last byte is written.
+    /// Lock of the data folder, released after the last write.
     pub(crate) lock: Arc<Lock>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) presence: Arc<Presence>,
     pub(crate) reserve: Arc<Reserve>,
-    /// Deleted sessions with rows left, and the callers to answer when the rows are removed.
+    /// Keys of deleted sessions with rows left, and the callers to answer when the rows are
+    /// removed.
     pub(crate) deletions: Vec<(i64, Deleted)>,
-    /// Pages in the write-ahead log after the last commit.
+    /// Number of pages in the write-ahead log after the last commit.
     pub(crate) log_pages: u64,
 }
 
 impl Writer {
-    /// Returns when the store is closed, or when its last handle is dropped.
+    /// Runs jobs until the store is closed or its last handle is dropped.
     pub(crate) fn run(mut self) {
         let mut done = None;
         self.take_up_deletions();
@@ -156,7 +158,7 @@ impl Writer {
         }
     }
 
-    /// Queues the rows that a crash has left of deleted and staged sessions.
+    /// Queues the deletion of rows that a crash has left of deleted and staged sessions.
     fn take_up_deletions(&mut self) {
         match delete::all(&self.db) {
             Ok(keys) => self.deletions.extend(keys.into_iter().map(for_nobody)),
@@ -197,12 +199,13 @@ impl Writer {
         self.jobs.recv().ok()
     }
 
-    /// Does one batch of maintenance. Returns false if there is nothing to do.
+    /// Runs one batch of maintenance. Returns false if there is nothing to do.
     fn tidy(&mut self) -> Result<bool, Error> {
         Ok(self.clear_some()? || self.fold(STREAMS_AT_ONCE)? > 0 || self.index_some()?)
     }
 
-    /// Collects the pending writes behind this one, up to the first job that is not a write.
+    /// Collects the pending writes behind this one into a batch, up to the first job that is not a
+    /// write, which is returned as well.
     fn batch(&self, first: Write) -> (Vec<Write>, Option<Job>) {
         let mut n_records = n_records(&first);
         let mut batch = vec![first];
@@ -239,7 +242,8 @@ impl Writer {
         }
     }
 
-    /// One outcome for each write.
+    /// Commits a batch of writes in one transaction and returns an outcome for each. If this fails,
+    /// nothing was written.
     fn commit(&mut self, batch: &mut [Write]) -> Result<Vec<Result<(), AppendError>>, Error> {
         let start = Instant::now();
         self.presence.check()?;
@@ -319,8 +323,8 @@ impl Writer {
         Ok(key)
     }
 
-    /// Makes space on a full disk: releases the reserve, and checkpoints so that the WAL is reused from its
-    /// start. Returns false if neither has worked.
+    /// Makes space on a full disk: releases the reserve, and runs a checkpoint so that the
+    /// write-ahead log is reused from its start. Returns false if neither has worked.
     fn make_room(&mut self) -> bool {
         let is_released = self.reserve.release();
         let is_moved = checkpoint(&self.db, "RESTART").unwrap_or(false);
@@ -345,7 +349,7 @@ impl Writer {
         }
     }
 
-    /// Removes some rows of deleted sessions. Returns false if none is left.
+    /// Deletes some rows of a deleted session. Returns false if no rows are left to delete.
     fn clear_some(&mut self) -> Result<bool, Error> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let Some(session) = delete::next(&tx, &self.sessions.staged)? else { return Ok(false) };
@@ -400,7 +404,7 @@ fn n_records(write: &Write) -> usize {
     }
 }
 
-/// A deletion without a caller.
+/// Returns a deletion that no caller waits for.
 fn for_nobody(key: i64) -> (i64, Deleted) {
     (key, oneshot::channel().0)
 }

@@ -14,7 +14,7 @@ use crate::files::lock;
 use crate::writer::Job;
 use crate::{Error, Store};
 
-/// The first bytes of a SQLite file.
+/// First bytes of every SQLite file.
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
 impl Store {
@@ -66,15 +66,16 @@ impl Store {
     }
 }
 
-/// Copies the database to an empty file.
+/// Copies a database to an empty file.
 pub(crate) fn copy(db: &Connection, to: &Path) -> Result<(), Error> {
     let name = to.to_str().ok_or_else(|| invalid("the file's name is not text"))?;
     db.execute("VACUUM INTO ?1", [name])?;
     Ok(())
 }
 
-/// Removes the files that killed backups have left in a folder. A backup in progress holds a lock on its
-/// file; files of versions without that lock are kept while a process with their pid lives.
+/// Removes the unfinished files that killed backups have left in a folder. A backup in progress
+/// holds a lock on its file; files of versions without that lock are kept while a process with
+/// their pid lives.
 pub(crate) fn remove_dead_parts(folder: &Path) {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let Ok(entries) = fs::read_dir(folder) else { return };
@@ -92,7 +93,7 @@ pub(crate) fn remove_dead_parts(folder: &Path) {
     }
 }
 
-/// Returns the pid in a name made by [`part_name`].
+/// Returns the pid in the name of an unfinished backup, see [`part_name`]; `None` for other names.
 fn pid_of_part(name: &str) -> Option<u32> {
     let (_, made_by) = name.strip_prefix('.')?.strip_suffix(".part")?.rsplit_once('.')?;
     let (pid, number) = made_by.split_once('-')?;
@@ -106,7 +107,8 @@ fn is_dead(pid: u32) -> bool {
         || Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// Returns whether this is an SQLite file or empty, and not locked.
+/// Returns whether a file can be an unfinished backup: an SQLite file or an empty one, and not
+/// locked.
 fn is_unfinished_backup(path: &Path) -> bool {
     let Ok(mut file) = File::open(path) else { return false };
     let mut magic = Vec::new();
@@ -122,7 +124,8 @@ fn refuse_existing(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Beside the file, and like no other backup's.
+/// Returns the name of a backup until it is complete: in the same folder, and different from that
+/// of any other backup.
 fn part_name(to: &Path) -> Result<PathBuf, Error> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let name = to.file_name().ok_or_else(|| invalid("the backup needs the name of a file"))?;
@@ -130,7 +133,7 @@ fn part_name(to: &Path) -> Result<PathBuf, Error> {
     Ok(to.with_file_name(format!(".{}.{pid}-{number}.part", name.to_string_lossy())))
 }
 
-/// The new name must survive what the file survives.
+/// Syncs the folder of a file to disk, so that the file's new name survives a power loss.
 fn sync_folder(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(parent) if cfg!(unix) => {

@@ -13,20 +13,20 @@ use crate::files::connection;
 use crate::log::body;
 use crate::log::damage::{checked, is_damage, is_object};
 
-/// Maximum number of problems that are reported.
+/// Maximum number of problems that a check reports.
 const NAMED: usize = 20;
 
-/// The result of [`check`].
+/// Result of a check of a data folder, see [`check`].
 #[derive(Debug, Default)]
 pub struct Checked {
-    /// Descriptions of the damage, for people.
+    /// Descriptions of the damage that was found, for people.
     pub problems: Vec<String>,
-    /// False if the time limit was reached first.
+    /// Whether everything was checked; false if the time limit was reached first.
     pub is_complete: bool,
 }
 
-/// Checks every page and every record of the database in a data folder, within a time limit. Without a
-/// database there are no problems. Blocks; to be used without a runtime.
+/// Checks every page and every record of the database in a data folder, within a time limit.
+/// Without a database there are no problems. Blocks; to be used without a runtime.
 pub fn check(dir: &Path, within: Duration) -> Checked {
     let file = connection::file(dir);
     if !file.exists() {
@@ -50,7 +50,7 @@ pub fn check(dir: &Path, within: Duration) -> Checked {
     Checked { problems, is_complete }
 }
 
-/// Interrupts the connection when the time limit is reached.
+/// Runs `act`, and interrupts the connection when the time limit is reached.
 fn within_time(
     db: &Connection,
     within: Duration,

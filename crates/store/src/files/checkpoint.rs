@@ -11,28 +11,30 @@ use crate::files::connection;
 use crate::writer::Answer;
 use crate::{AppendError, OpenError, Sync};
 
-/// Pages that the log may grow by before a checkpoint is asked for.
+/// Number of pages by which the write-ahead log grows before a checkpoint is requested.
 const EVERY: u64 = 1000;
 
-/// Above this the file is cut, for which the writer must wait; below, it is used again from its start.
+/// Size in bytes above which the file of the write-ahead log is truncated, for which the writer
+/// must wait. A smaller file is reused from its start.
 const LARGE_FILE: u64 = 64 * 1024 * 1024;
 
-/// When to try again to cut the file, if readers kept it from being cut.
+/// Time after which truncating the write-ahead log is tried again, if readers have prevented it.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Who waits for a deletion.
+/// Sender to the caller that waits for a deletion or a compaction.
 pub(crate) type Deleted = Answer<Result<bool, AppendError>>;
 
 enum Ask {
     Checkpoint,
-    /// Nothing old may stay in the file. These are answered after the first try.
+    /// Truncates the write-ahead log, so that no deleted data remains in it. The callers are
+    /// answered after the first attempt.
     Cut(Vec<Deleted>),
 }
 
 pub(crate) struct Checkpoints {
     asks: Sender<Ask>,
     thread: JoinHandle<()>,
-    /// Pages in the log when the last checkpoint was asked for.
+    /// Number of pages in the write-ahead log when the last checkpoint was requested.
     asked_at: u64,
 }
 
@@ -48,7 +50,8 @@ impl Checkpoints {
         Ok(Self { asks, thread, asked_at: 0 })
     }
 
-    /// To be called after a commit, with the pages that the log now has.
+    /// Requests a checkpoint if the write-ahead log has grown enough. Called after a commit, with
+    /// the number of pages in the log.
     pub(crate) fn notice(&mut self, pages: u64) {
         // Fewer than before: it was started from the beginning.
         self.asked_at = self.asked_at.min(pages);
@@ -58,7 +61,7 @@ impl Checkpoints {
         }
     }
 
-    /// Removes deleted data from the write-ahead log too, then notifies the callers.
+    /// Truncates the write-ahead log, which removes deleted data from it, then answers the callers.
     pub(crate) fn cut(&self, deleted: Vec<Deleted>) {
         let _ = self.asks.send(Ask::Cut(deleted));
     }
@@ -100,7 +103,8 @@ fn run(db: &Connection, wal: &PathBuf, asked: &Receiver<Ask>) {
     }
 }
 
-/// False if readers kept it from its end, which is no error: the next one goes on.
+/// Runs a checkpoint of the write-ahead log. Returns false if readers have prevented its end, which
+/// is not an error: the next checkpoint continues.
 pub(crate) fn checkpoint(db: &Connection, mode: &str) -> rusqlite::Result<bool> {
     db.query_row(
         &format!("PRAGMA wal_checkpoint({mode})"),
@@ -109,7 +113,7 @@ pub(crate) fn checkpoint(db: &Connection, mode: &str) -> rusqlite::Result<bool> 
     )
 }
 
-/// Pages that the write-ahead log holds.
+/// Returns the number of pages in the write-ahead log.
 pub(crate) fn log_pages(db: &Connection) -> rusqlite::Result<u64> {
     let mut ask = db.prepare_cached("PRAGMA wal_checkpoint(NOOP)")?;
     let pages: i64 = ask.query_row([], |row| row.get(1))?;

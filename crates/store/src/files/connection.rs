@@ -13,10 +13,11 @@ use crate::search::interrupt::Interrupt;
 use crate::{Error, OpenError, Sync};
 
 const FILE: &str = "callboard.db";
-/// Written by a server after the store is open.
+/// Name of the file that a server writes to the data folder after it has opened the store.
 const SERVER_FILE: &str = "server.json";
 
-/// Migration n brings the schema from version n - 1 to n. Released ones never change.
+/// Migrations of the database schema. Migration n leads from version n - 1 to n; released ones
+/// never change.
 const MIGRATIONS: &[&str] = &[
     include_str!("schema.sql"),
     include_str!("schema_2.sql"),
@@ -27,14 +28,16 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema_7.sql"),
 ];
 
-/// More readers than this are served, by connections that are closed again.
+/// Maximum number of idle connections in the pool of readers. More reads may run at the same time;
+/// their connections are closed afterwards.
 const IDLE_READERS: usize = 8;
 const READER_MMAP: i64 = 64 * 1024 * 1024;
-/// In kilobytes, by being negative. The system's cache is mapped in, so little of our own is needed.
+/// Page cache of a reader's connection. The negative number is in kilobytes. The file is
+/// memory-mapped, so a small cache suffices.
 const READER_CACHE: i64 = -256;
 const STATEMENTS: usize = 128;
 
-/// The writer waits for a checkpoint, which waits for readers no longer than this.
+/// Maximum time that a checkpoint waits for readers. The writer waits for the checkpoint.
 const CHECKPOINT_PATIENCE: Duration = Duration::from_millis(100);
 const WRITER_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -46,7 +49,8 @@ pub(crate) fn wal_file(dir: &Path) -> PathBuf {
     dir.join(format!("{FILE}-wal"))
 }
 
-/// The one connection that writes. Makes the file if there is none, and migrates it.
+/// Opens the only connection that writes. Creates the database file if there is none, and migrates
+/// its schema.
 pub(crate) fn writer(dir: &Path, sync: Sync) -> Result<Connection, OpenError> {
     refuse_emptied(dir)?;
     make_private(&file(dir))?;
@@ -79,10 +83,11 @@ pub(crate) fn checkpointer(dir: &Path, sync: Sync) -> Result<Connection, OpenErr
     Ok(db)
 }
 
-/// Connections that only read. Each read is one transaction, so what it returns is consistent.
+/// Pool of connections that only read. Each read is one transaction, so its result is consistent.
 pub(crate) struct Readers {
     dir: PathBuf,
-    /// `None` once closed. Held for a push or a pop, never while reading.
+    /// Idle connections; `None` once the store is closed. Locked for a push or a pop, never during
+    /// a read.
     idle: Mutex<Option<Vec<Connection>>>,
 }
 
@@ -106,7 +111,7 @@ impl Readers {
         Ok(found)
     }
 
-    /// Like [`Readers::read`], but interrupted when the caller is gone.
+    /// Runs a read like [`Readers::read`], but interrupts it when the caller is gone.
     pub(crate) fn read_until<T>(
         &self,
         interrupt: &Interrupt,
@@ -124,7 +129,8 @@ impl Readers {
         })
     }
 
-    /// A connection of its own, for what takes long or wants no transaction.
+    /// Opens a connection outside the pool, for work that takes long or must not run in a
+    /// transaction.
     pub(crate) fn apart(&self) -> Result<Connection, Error> {
         self.idle(|_| ())?;
         self.open()
@@ -159,13 +165,14 @@ impl Readers {
     }
 }
 
-/// Bytes that the database would have without what is free in it.
+/// Returns the size of the database in bytes, without its free pages.
 pub(crate) fn live_bytes(db: &Connection) -> Result<i64, Error> {
     let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     Ok((number("page_count")? - number("freelist_count")?) * number("page_size")?)
 }
 
-/// SQLite gives its other files the mode of this one.
+/// Creates the database file, if there is none, with access for its owner only. SQLite gives its
+/// other files the same mode.
 fn make_private(path: &Path) -> Result<(), OpenError> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
@@ -176,8 +183,8 @@ fn make_private(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Refuses an empty database in a folder that was in use: the WAL and the server's file are written after
-/// the database.
+/// Returns an error for an empty database file in a data folder that was in use. Other files show
+/// the use: the write-ahead log and the server's file are written after the database.
 pub(crate) fn refuse_emptied(dir: &Path) -> Result<(), OpenError> {
     let size = |path: &Path| std::fs::metadata(path).map(|it| it.len()).ok();
     let (file, wal, server) = (file(dir), wal_file(dir), dir.join(SERVER_FILE));
@@ -194,12 +201,13 @@ pub(crate) fn refuse_emptied(dir: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Returns whether the schema is that of this version.
+/// Returns whether the schema of the database is that of this version.
 pub(crate) fn is_current(db: &Connection) -> Result<bool, rusqlite::Error> {
     Ok(version(db)? == MIGRATIONS.len() as i64)
 }
 
-/// Before anything else: a newer database is left exactly as it is.
+/// Returns an error if the schema of the database is newer. Called before anything else, so that a
+/// newer database stays unchanged.
 fn refuse_newer(db: &Connection) -> Result<(), OpenError> {
     let (found, known) = (version(db)?, MIGRATIONS.len() as i64);
     if found > known {
@@ -223,8 +231,8 @@ fn version(db: &Connection) -> Result<i64, rusqlite::Error> {
     db.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Returns a number for SQLite, whose integers are signed. A number that no log can reach becomes the
-/// largest one.
+/// Converts a sequence number for SQLite, whose integers are signed. A number that no log can reach
+/// becomes the largest integer.
 pub(crate) fn int(seq: Seq) -> i64 {
     i64::try_from(seq.0).unwrap_or(i64::MAX)
 }

@@ -16,17 +16,17 @@ use crate::OpenError;
 
 const FILE: &str = "callboard.lock";
 
-/// Process that has locked a data folder, as its lock file names it.
+/// The process that has locked a data folder, as its lock file names it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Holder {
-    /// Process id. Zero if the file could not be read.
+    /// Process id; zero if the lock file could not be read.
     pub pid: u32,
-    /// Command of the process.
+    /// Command of the process, such as `callboard serve`.
     pub command: String,
-    /// Time when it opened the folder.
+    /// Time at which the process opened the data folder.
     pub since: Millis,
-    /// Address at which the process can be reached.
+    /// Address at which the process can be reached; `None` if it has not set one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
 }
@@ -45,7 +45,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Returns the process that has locked a data folder. Changes nothing.
+/// Returns the process that has locked a data folder; `None` if none has. Changes nothing.
 pub fn holder_of(dir: &Path) -> Option<Holder> {
     let path = dir.join(FILE);
     let file = File::open(&path).ok()?;
@@ -118,7 +118,7 @@ fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Only the owner may read files made with these options.
+/// Restricts files that are created with these options to their owner.
 pub(crate) fn private(options: &mut OpenOptions) {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);

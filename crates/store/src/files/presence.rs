@@ -13,19 +13,20 @@ use crate::files::connection;
 
 pub(crate) struct Presence {
     database: Known,
-    /// SQLite creates the file with the first transaction and keeps it while the database is open.
+    /// The file of the write-ahead log. SQLite creates it with the first transaction and keeps it
+    /// while the database is open.
     wal: Known,
     is_lost: AtomicBool,
 }
 
 struct Known {
     path: PathBuf,
-    /// Device and inode, set when the file is first seen.
+    /// Device and inode of the file, set when the file is first seen.
     identity: OnceLock<(u64, u64)>,
 }
 
 impl Presence {
-    /// Records the identity of the files. The database must be open.
+    /// Records the identity of the database files in a data folder. The database must be open.
     pub(crate) fn of(dir: &Path) -> Self {
         let known = |path| Known { path, identity: OnceLock::new() };
         let presence = Self {
@@ -42,7 +43,7 @@ impl Presence {
         self.database.path.clone()
     }
 
-    /// Fails if a file was removed or replaced, and logs it once.
+    /// Returns an error if a database file was removed or replaced, and logs that once.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let lost = [&self.database, &self.wal].into_iter().find(|it| !it.is_there());
         let was_lost = self.is_lost.swap(lost.is_some(), Ordering::Relaxed);
@@ -79,7 +80,7 @@ fn identity(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
-/// Without inodes only removal is detected.
+/// Returns the same identity for every file: without inodes, only a removal is detected.
 #[cfg(not(unix))]
 fn identity(_: &Metadata) -> (u64, u64) {
     (0, 0)

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::files::lock;
 
 const FILE: &str = "callboard.reserve";
-/// Enough for the WAL index and for several steps of a deletion.
+/// Size of the reserve in bytes: enough for the WAL index and for several steps of a deletion.
 const BYTES: u64 = 1024 * 1024;
 
 pub(crate) struct Reserve {
@@ -20,7 +20,7 @@ impl Reserve {
         Self { path: dir.join(FILE) }
     }
 
-    /// Creates the reserve or fills it up, if there is space for it.
+    /// Creates the file of the reserve or extends it to its full size, if there is space for it.
     pub(crate) fn fill(&self) {
         let len = self.len();
         if len >= BYTES {
@@ -32,8 +32,8 @@ impl Reserve {
         }
     }
 
-    /// Frees a half of the reserve: a start needs little, and a deletion after it needs the rest. Returns
-    /// false if there was none.
+    /// Frees half of the reserve, or all of it if only half is left: a start needs little, and a
+    /// deletion after it needs the rest. Returns false if there was no reserve.
     pub(crate) fn release(&self) -> bool {
         let len = self.len();
         if len == 0 {

@@ -20,15 +20,17 @@ use crate::log::{blob, body, damage, session};
 use crate::search::index::Backlog;
 use crate::{AppendError, Error};
 
-/// Above this many sessions all are forgotten, which costs a few lookups.
+/// Maximum number of sessions that the writer remembers. When it is reached, all are forgotten,
+/// which costs a few lookups.
 const REMEMBERED: usize = 1024;
 
 #[derive(Default)]
 pub(crate) struct Sessions {
     remembered: HashMap<SessionId, Session>,
-    /// May name sessions without need: a batch that failed has added to it too.
+    /// Sessions to index for search. Some may be listed without need, because failed batches add to
+    /// it too.
     pub(crate) backlog: Backlog,
-    /// Changes of the open transaction.
+    /// Number of records and bytes that the open transaction has written.
     pub(crate) written: Written,
     pub(crate) staged: Staged,
 }
@@ -44,7 +46,8 @@ impl Sessions {
         self.remembered.remove(id);
     }
 
-    /// Outside, what stops the whole batch; inside, what stops only this append.
+    /// Appends records to a session's log. The outer error aborts the whole batch, the inner one
+    /// only this append.
     pub(crate) fn append(
         &mut self,
         db: &Connection,
@@ -96,15 +99,15 @@ pub(crate) struct Session {
     pub(crate) key: i64,
     pub(crate) head: Seq,
     pub(crate) summary: Summary,
-    /// Those that are open, as far as they were needed.
+    /// Open streams of the session that were needed so far.
     streams: HashMap<StreamKey, OpenStream>,
-    /// The run that was written to last.
+    /// Message of the run that was written to last.
     answer: Option<Answer>,
-    /// Written since it was last asked for.
+    /// Number of bytes that were written since `take_bytes` was last called.
     bytes: u64,
 }
 
-/// Changes made by an append.
+/// Effects of an append: whether the summary has changed, and whether any record was not a delta.
 pub(crate) struct Added {
     is_changed: bool,
     has_records: bool,
@@ -114,7 +117,7 @@ struct OpenStream {
     key: i64,
     head: Event,
     response: Option<ResponseId>,
-    /// Number of the last delta.
+    /// Sequence number of the stream's last delta.
     last: Seq,
 }
 
@@ -141,7 +144,7 @@ impl Session {
         Self { key, head, summary, streams: HashMap::new(), answer: None, bytes: 0 }
     }
 
-    /// False if there were only deltas.
+    /// Appends records to the session. Returns false if all of them were stored as deltas.
     fn append(&mut self, db: &Connection, records: &[Record]) -> Result<bool, Error> {
         let Added { is_changed, has_records } = self.add(db, records)?;
         if is_changed {
@@ -150,7 +153,7 @@ impl Session {
         Ok(has_records)
     }
 
-    /// Writes records and derived rows, but not the session's own row.
+    /// Writes records and the rows that are derived from them, but not the session's own row.
     pub(crate) fn add(&mut self, db: &Connection, records: &[Record]) -> Result<Added, Error> {
         let (mut is_changed, mut has_records) = (false, false);
         for record in records {
@@ -167,12 +170,13 @@ impl Session {
         Ok(Added { is_changed, has_records })
     }
 
-    /// Returns the bytes written since the last call.
+    /// Returns the number of bytes that were written since the last call.
     pub(crate) fn take_bytes(&mut self) -> u64 {
         std::mem::take(&mut self.bytes)
     }
 
-    /// Afterwards `answer` is the message that the record is part of, if it is part of a run's.
+    /// Sets `answer` to the message of the run that the record belongs to, and creates its row if
+    /// it is new. Does nothing if the record belongs to no run.
     fn remember_answer(&mut self, db: &Connection, record: &Record) -> Result<(), Error> {
         let Some(id) = answer_id(record) else { return Ok(()) };
         if self.answer.as_ref().is_some_and(|it| it.id == *id) {
@@ -187,7 +191,8 @@ impl Session {
         Ok(())
     }
 
-    /// False if the record is no delta that can be made again from its stream.
+    /// Inserts a delta into its stream. Returns false if the record is not a delta, or could not be
+    /// restored from the stream.
     fn insert_delta(&mut self, db: &Connection, record: &Record) -> Result<bool, Error> {
         let Some(key) = continued_by(&record.event) else { return Ok(false) };
         let Some((offset, text)) = delta_of(&record.event) else { return Ok(false) };
@@ -221,7 +226,8 @@ impl Session {
         Ok(true)
     }
 
-    /// The stream, which begins with this record if it is new; `None` if it is closed.
+    /// Returns the stream of a delta, which begins with this record if it is new; `None` if it is
+    /// closed.
     fn open_stream(
         &mut self,
         db: &Connection,
@@ -371,7 +377,8 @@ impl Session {
         Ok(())
     }
 
-    /// A place in the queue is one among those that waited then, so it is read from where it was last
+    /// Adds a message to the queue. Positions in the queue are relative, so its row names the
+    /// record from which the queue has to be replayed: the first one since the queue was last
     /// empty.
     fn enqueue(&self, db: &Connection, message_id: &MessageId, first: Seq) -> Result<(), Error> {
         db.prepare_cached(
@@ -389,7 +396,7 @@ impl Session {
     }
 }
 
-/// The run whose message the record is part of.
+/// Returns the run whose message the record is part of; `None` if there is none.
 fn answer_id(record: &Record) -> Option<&ResponseId> {
     record.response_id.as_ref().filter(|_| !record.event.is_session_event())
 }

@@ -12,17 +12,17 @@ use transcript::{Attachment, Event, Millis, result_files};
 use crate::{AppendError, Error, Store};
 
 const ZSTD_LEVEL: i32 = 3;
-/// How long a blob may wait to be named, in milliseconds.
+/// Time in milliseconds that an unnamed blob is kept after it was put.
 const PATIENCE: i64 = 24 * 60 * 60 * 1000;
 
 impl Store {
-    /// Stores a value and returns its hash in hexadecimal. Equal values are stored once. A value that
-    /// no record names is removed by [`Store::sweep_blobs`] a day later.
+    /// Stores a value as a blob and returns its hash in hexadecimal. Equal values are stored once.
+    /// A blob that no record names is removed by [`Store::sweep_blobs`] a day later.
     pub async fn put_blob(&self, value: Vec<u8>, at: Millis) -> Result<String, AppendError> {
         self.write(move |db| put_loose(db, &value, at)).await
     }
 
-    /// Returns the value with a hash. `None` if there is none.
+    /// Returns the value of the blob with a hash; `None` if there is none.
     pub async fn blob(&self, hash: &str) -> Result<Option<Vec<u8>>, Error> {
         let hash = hash.to_owned();
         self.read_db(move |db| read(db, &hash)).await
@@ -35,7 +35,7 @@ impl Store {
     }
 }
 
-/// Stores a value and returns its hash in hexadecimal.
+/// Stores a value as a blob and returns its hash in hexadecimal.
 pub(crate) fn put(db: &Connection, value: &[u8]) -> Result<String, Error> {
     let hash = blake3::hash(value);
     let mut exists = db.prepare_cached("SELECT 1 FROM blobs WHERE hash = ?1")?;
@@ -60,7 +60,8 @@ pub(crate) fn read(db: &Connection, hash: &str) -> Result<Option<Vec<u8>>, Error
     }
 }
 
-/// Notes that the session names a blob. Returns false if it did before, or if the text is no hash.
+/// Records that a session names a blob. Returns false if it did before, or if the text is not a
+/// hash.
 pub(crate) fn add_use(db: &Connection, session: i64, hash: &str) -> Result<bool, Error> {
     let Ok(hash) = blake3::Hash::from_hex(hash) else { return Ok(false) };
     let mut insert =
@@ -68,7 +69,7 @@ pub(crate) fn add_use(db: &Connection, session: i64, hash: &str) -> Result<bool,
     Ok(insert.execute(params![session, hash.as_bytes()])? > 0)
 }
 
-/// Notes that the session names the attachments of a message or the files of a result.
+/// Records that a session names the attachments of a message or the files of a tool call's result.
 pub(crate) fn add_attached(db: &Connection, session: i64, event: &Event) -> Result<(), Error> {
     for Attachment { blob, .. } in &*attachments(event) {
         if add_use(db, session, blob)? {
@@ -82,7 +83,8 @@ pub(crate) fn add_attached(db: &Connection, session: i64, event: &Event) -> Resu
     Ok(())
 }
 
-/// Removes a blob that no session names and that was not put recently. Returns whether it did.
+/// Removes a blob that no session names and that was not put recently. Returns whether it was
+/// removed.
 pub(crate) fn remove_unnamed(db: &Connection, hash: &[u8]) -> Result<bool, Error> {
     let mut delete = db.prepare_cached(
         "DELETE FROM blobs WHERE hash = ?1

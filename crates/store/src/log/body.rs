@@ -10,16 +10,18 @@ use serde_json::value::RawValue;
 use crate::Error;
 use crate::log::blob;
 
-/// Values whose JSON is longer than this are kept as blobs.
+/// Length in bytes above which the JSON of a value is stored as a blob.
 const LARGE: usize = 32 * 1024;
 
 pub(crate) struct Kept {
     pub(crate) body: String,
-    /// JSON of `[[offset in body, hash], ...]`.
+    /// Places in the body where values were cut out, as JSON: `[[offset in body, hash], ...]`.
+    /// `None` if there are none.
     pub(crate) cuts: Option<String>,
 }
 
-/// The session is noted as one that names the blobs.
+/// Cuts large values out of the body of a record and stores them as blobs, which the session then
+/// names.
 pub(crate) fn keep(db: &Connection, session: i64, body: String) -> Result<Kept, Error> {
     let large = large_values(&body);
     if large.is_empty() {
@@ -57,7 +59,7 @@ pub(crate) fn restore(db: &Connection, kept: Kept) -> Result<String, Error> {
     Ok(body)
 }
 
-/// Start and JSON of each large top-level value, in order.
+/// Returns the offset and the JSON of each large top-level value of a body, in order.
 fn large_values(body: &str) -> Vec<(usize, &str)> {
     if body.len() <= LARGE {
         return Vec::new();

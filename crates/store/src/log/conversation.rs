@@ -10,34 +10,35 @@ use crate::log::message::{self, MessageKind, MessageRow, Window};
 use crate::log::read::{self, ReadRange, Stored};
 use crate::log::session;
 
-/// Message rows that are read at a time while looking back.
+/// Number of message rows that `history` reads at a time.
 const HISTORY_PAGE: usize = 50;
 
-/// A window of messages with everything that is shown of them, read at the same moment.
+/// A window of a session's messages with everything that a page shows of them, read in one
+/// transaction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conversation {
     /// Summary of the session.
     pub summary: Summary,
-    /// Number of the last record of the session.
+    /// Sequence number of the session's last record.
     pub head: Seq,
-    /// The messages, oldest first, including superseded ones.
+    /// Messages in the window, oldest first, including superseded ones.
     pub rows: Vec<MessageRow>,
-    /// Records of these messages.
+    /// Records of the messages in the window.
     pub records: Vec<Stored>,
-    /// Number of messages of the session.
+    /// Number of all messages of the session.
     pub count: u64,
-    /// Messages that are queued.
+    /// Queued messages of the session.
     pub queue: Queue,
 }
 
-/// A run and what its page shows of the session, read at the same moment.
+/// A run and the data of its session that the run's page shows, read in one transaction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredRun {
-    /// The summary of the session.
+    /// Summary of the session.
     pub summary: Summary,
-    /// The number of the session's last record.
+    /// Sequence number of the session's last record.
     pub head: Seq,
-    /// The records of the run. Empty if there is no such run.
+    /// Records of the run; empty if there is no such run.
     pub records: Vec<Stored>,
 }
 
@@ -122,7 +123,7 @@ fn conversation(
     })
 }
 
-/// Replays the records about the queue since it was last empty.
+/// Returns the queue of a session, by replaying the records about it since it was last empty.
 pub(crate) fn queue(db: &Connection, id: &SessionId, key: i64) -> Result<Queue, Error> {
     let mut queue = Queue::default();
     let Some(first) = session::queue_start(db, key)? else { return Ok(queue) };

@@ -11,7 +11,7 @@ use crate::error::is_corrupt;
 use crate::log::body::Kept;
 use crate::log::read::Stored;
 
-/// Returns the checksum of a record's columns.
+/// Returns the checksum over the columns of a record.
 pub(crate) fn sum(seq: Seq, at: Millis, response: Option<&str>, kept: &Kept) -> i64 {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&seq.0.to_le_bytes());
@@ -26,7 +26,7 @@ pub(crate) fn sum(seq: Seq, at: Millis, response: Option<&str>, kept: &Kept) -> 
     i64::from(u32::from_le_bytes([a, b, c, d]))
 }
 
-/// A row of `records` whose checksum was verified.
+/// A row of the table `records` whose checksum was verified.
 pub(crate) struct KeptRecord {
     pub(crate) seq: Seq,
     pub(crate) at: Millis,
@@ -34,7 +34,8 @@ pub(crate) struct KeptRecord {
     pub(crate) kept: Kept,
 }
 
-/// Reads a row with the columns seq, at, response, body, cuts, sum. Fails if it is damaged.
+/// Reads a row of the table `records` with the columns seq, at, response, body, cuts, sum. Returns
+/// an error if it is damaged.
 pub(crate) fn checked(row: &Row<'_>) -> Result<KeptRecord, Error> {
     let kept = Kept { body: row.get(3)?, cuts: row.get(4)? };
     let (seq, at) = (crate::files::connection::seq(row.get(0)?), Millis(row.get(1)?));
@@ -46,13 +47,13 @@ pub(crate) fn checked(row: &Row<'_>) -> Result<KeptRecord, Error> {
     Ok(KeptRecord { seq, at, response, kept })
 }
 
-/// Returns whether the text is a complete JSON object.
+/// Returns whether a text is a complete JSON object.
 pub(crate) fn is_object(body: &str) -> bool {
     body.trim_start().starts_with('{')
         && serde_json::from_str::<serde::de::IgnoredAny>(body).is_ok()
 }
 
-/// Returns the notice that replaces a damaged record.
+/// Returns the notice that replaces a damaged record, under the same sequence number.
 pub(crate) fn stand_in(id: &SessionId, seq: Seq, at: Millis, run: Option<ResponseId>) -> Stored {
     let text = format!(
         "Record {seq} of session {id} is damaged and cannot be shown. The rest of the session is as it was. \
@@ -63,7 +64,7 @@ pub(crate) fn stand_in(id: &SessionId, seq: Seq, at: Millis, run: Option<Respons
 }
 
 impl Error {
-    /// Returns whether the stored data is damaged, so that a retry cannot help.
+    /// Returns whether the error says that stored data is damaged, so that a retry cannot help.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
             Self::Damaged(_) | Self::Corrupt { .. } => true,
@@ -75,7 +76,8 @@ impl Error {
     }
 }
 
-/// Returns whether SQLite cannot read a page, or a column has a value of the wrong type.
+/// Returns whether an SQLite error says that a page cannot be read, or that a column has a value of
+/// the wrong type.
 pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
     is_corrupt(error)
         || matches!(

@@ -21,7 +21,7 @@ use crate::{AppendError, Error, Store};
 const ROWS_AT_ONCE: usize = 1000;
 const BLOBS_AT_ONCE: usize = 16;
 
-/// Tables with rows of a session, and the column that identifies a row.
+/// Tables with rows of sessions, each with the column that identifies a row of a session.
 pub(crate) const TABLES: [(&str, &str); 8] = [
     ("records", "seq"),
     ("deltas", "seq"),
@@ -35,10 +35,10 @@ pub(crate) const TABLES: [(&str, &str); 8] = [
 
 impl Store {
     /// Deletes a session and returns whether it existed. Afterwards nothing of it can be read: no
-    /// record, no search result, no blob that only it names. In a store of up to 16 MiB its bytes are
-    /// removed from the files as well, in a larger one by [`Store::compact`] at the latest. If a reader
-    /// still uses an older state, or if the removal fails (for example on a full disk), the bytes are
-    /// removed later.
+    /// record, no search result, no blob that only it names. In a store of up to 16 MiB its bytes
+    /// are removed from the files as well, in a larger one by [`Store::compact`] at the latest. If
+    /// a reader still uses an older state, or if the removal fails (for example on a full disk),
+    /// the bytes are removed later.
     pub async fn delete_session(&self, session: &SessionId) -> Result<bool, AppendError> {
         let _permit = self.write_permit().await?;
         let (done, answer) = oneshot::channel();
@@ -46,8 +46,8 @@ impl Store {
         answer.await.unwrap_or(Err(AppendError::Closed))
     }
 
-    /// Rewrites the database, which frees unused space and removes all remains of deleted data. Every
-    /// append waits meanwhile: some seconds per gigabyte.
+    /// Rewrites the database, which frees unused space and removes all remains of deleted data.
+    /// Every append waits meanwhile: some seconds per gigabyte.
     pub async fn compact(&self) -> Result<(), AppendError> {
         let _permit = self.write_permit().await?;
         let (done, answer) = oneshot::channel();
@@ -56,7 +56,8 @@ impl Store {
     }
 }
 
-/// Removes the row of a session, which hides it. Returns its key. `None` if there is no such session.
+/// Deletes the row of a session, which hides the session, and returns its key. `None` if there is
+/// no such session.
 pub(crate) fn begin(db: &Connection, id: &SessionId) -> Result<Option<i64>, Error> {
     let Some(key) = session::key(db, id)? else { return Ok(None) };
     db.prepare_cached("INSERT INTO deleted (session) VALUES (?1)")?.execute(params![key])?;
@@ -64,19 +65,20 @@ pub(crate) fn begin(db: &Connection, id: &SessionId) -> Result<Option<i64>, Erro
     Ok(Some(key))
 }
 
-/// Returns a deleted session with rows left. Staged sessions are skipped.
+/// Returns the key of a deleted session with rows left; `None` if there is none. Staged sessions
+/// are skipped.
 pub(crate) fn next(db: &Connection, staged: &Staged) -> Result<Option<i64>, Error> {
     Ok(all(db)?.into_iter().find(|it| !staged.contains(*it)))
 }
 
-/// Returns the deleted and the staged sessions with rows left.
+/// Returns the keys of the deleted and staged sessions with rows left.
 pub(crate) fn all(db: &Connection) -> Result<Vec<i64>, Error> {
     let mut find = db.prepare_cached("SELECT session FROM deleted ORDER BY session")?;
     let rows = find.query_map([], |row| row.get(0))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Deletes a bounded number of its rows. Returns true if none is left.
+/// Deletes a bounded number of rows of a deleted session. Returns true if none is left.
 pub(crate) fn step(db: &Connection, session: i64) -> Result<bool, Error> {
     if index::remove_some(db, session)? > 0 {
         return Ok(false);

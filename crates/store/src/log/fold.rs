@@ -12,15 +12,15 @@ use crate::files::connection::int;
 use crate::log::stream::{Delta, StreamRow};
 use crate::log::{blob, pack};
 
-/// A batch ends with the segment or the short stream that makes it this many rows. Small in tests, so that
-/// short random logs have long streams.
+/// Number of rows with which a batch of folding ends, after a whole segment or short stream. Small
+/// in tests, so that short random logs have long streams.
 const ROWS_AT_ONCE: usize = if cfg!(test) { 5 } else { 2000 };
-/// A segment ends with the delta that makes it this many deltas, or bytes of text.
+/// Number of deltas with which a segment ends; it also ends with `SEGMENT_BYTES` of text.
 const SEGMENT_DELTAS: usize = if cfg!(test) { 3 } else { 1024 };
 const SEGMENT_BYTES: usize = 64 * 1024;
 
-/// Folds up to `max` streams, the last one perhaps in part. Returns how many were begun. The caller
-/// provides the transaction.
+/// Folds the deltas of up to `max` closed streams, of the last one perhaps in part. Returns the
+/// number of streams that were begun. The caller provides the transaction.
 pub(crate) fn fold(db: &Connection, max: usize) -> Result<usize, Error> {
     let (mut n_streams, mut n_rows) = (0, 0);
     for stream in StreamRow::to_fold(db, max)? {
@@ -37,7 +37,7 @@ pub(crate) fn fold(db: &Connection, max: usize) -> Result<usize, Error> {
     Ok(n_streams)
 }
 
-/// Folds up to `max_rows` rows of a stream. Returns how many.
+/// Folds about `max_rows` rows of a stream, at least one segment. Returns the number of rows.
 fn fold_some(db: &Connection, stream: &StreamRow, max_rows: usize) -> Result<usize, Error> {
     let max_rows = max_rows.max(SEGMENT_DELTAS);
     let rows = stream.rows(db, max_rows + 1)?;
@@ -72,7 +72,8 @@ fn segment_end(deltas: &[Delta]) -> usize {
     deltas.iter().take(SEGMENT_DELTAS).take_while(fits).count()
 }
 
-/// Returns false if the packed deltas could not be read back.
+/// Stores deltas as a segment of their stream. Returns false if the packed deltas could not be read
+/// back.
 fn add_segment(db: &Connection, stream: &StreamRow, deltas: &[Delta]) -> Result<bool, Error> {
     let (Some(first), Some(last)) = (deltas.first(), deltas.last()) else { return Ok(true) };
     let Some((packed, text)) = pack_checked(stream, first.seq, deltas) else { return Ok(false) };
@@ -110,7 +111,8 @@ fn fold_short(db: &Connection, stream: &StreamRow, deltas: &[Delta]) -> Result<u
     Ok(deltas.len())
 }
 
-/// Splits a stream that an earlier version has folded into one long row.
+/// Splits a stream that an earlier version has folded into one long row. Its deltas become
+/// segments.
 fn split(db: &Connection, stream: &StreamRow) -> Result<(), Error> {
     let deltas = match stream.deltas(db) {
         Ok(deltas) => deltas,
@@ -133,7 +135,8 @@ fn split(db: &Connection, stream: &StreamRow) -> Result<(), Error> {
     Ok(())
 }
 
-/// Packs deltas and verifies the result, because the rows are deleted afterwards. `None` if it differs.
+/// Packs the deltas of a stream and verifies the result, because the rows are deleted afterwards.
+/// `None` if the result differs.
 fn pack_checked(
     stream: &StreamRow,
     first: transcript::Seq,

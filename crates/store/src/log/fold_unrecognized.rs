@@ -10,14 +10,15 @@ use crate::Stored;
 
 #[derive(Default)]
 pub(crate) struct FoldUnrecognized {
-    /// Number of records that were passed on as they are.
+    /// Number of unrecognized records that were returned unchanged.
     kept: usize,
-    /// The last record of the rest, and the lines of all of the rest.
+    /// The last of the other unrecognized records, and the number of lines of all others.
     rest: Option<(Stored, u64)>,
 }
 
 impl FoldUnrecognized {
-    /// Returns the record unless it belongs to the rest.
+    /// Returns the record, unless it is an unrecognized one beyond the limit, which is only
+    /// counted.
     pub(crate) fn take(&mut self, stored: Stored) -> Option<Stored> {
         let Some(lines) = lines_of(&stored.body) else { return Some(stored) };
         // The first of the rest makes the part that the others are added to.
@@ -30,7 +31,8 @@ impl FoldUnrecognized {
         None
     }
 
-    /// Returns one record for the rest, if there is any.
+    /// Returns one record that replaces the unrecognized records beyond the limit, if there are
+    /// any.
     pub(crate) fn finish(self) -> Option<Stored> {
         let (stored, lines) = self.rest?;
         let Record { seq, at, session_id, response_id, event, .. } = stored.record();
@@ -40,7 +42,8 @@ impl FoldUnrecognized {
     }
 }
 
-/// Returns the number of lines of a record that the reducer folds, and none for any other.
+/// Returns the number of lines of an unrecognized record that the reducer folds; `None` for other
+/// records.
 fn lines_of(body: &str) -> Option<u64> {
     if !body.starts_with(r#"{"type":"unrecognized""#) {
         return None;

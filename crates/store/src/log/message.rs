@@ -11,42 +11,42 @@ use crate::files::connection::{int, seq};
 use crate::log::read::{Span, Stored};
 use crate::log::session;
 
-/// Place of a message in the log.
+/// A message of a session, with its place in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageRow {
-    /// Number of the message in order of appearance: 1, 2, 3, ...
+    /// Number of the message in its session, in order of appearance: 1, 2, 3, ...
     pub number: u64,
-    /// Message id, id of the run, or `n{seq}` for an aside.
+    /// Id of a sent message, id of a run, or `n{seq}` for an aside.
     pub id: String,
     /// Kind of the message.
     pub kind: MessageKind,
-    /// Number of its first record.
+    /// Sequence number of the message's first record.
     pub first: Seq,
-    /// Number of its last record that is not a delta.
+    /// Sequence number of the message's last record that is not a delta.
     pub last: Seq,
-    /// Whether it is a run that has not finished.
+    /// Whether the message is a run that has not finished.
     pub open: bool,
-    /// Whether an edit or a retry has replaced it.
+    /// Whether an edit or a retry has replaced the message.
     pub superseded: bool,
 }
 
-/// Kind of a message.
+/// Kind of a message in a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageKind {
-    /// Sent by a user or another agent.
+    /// A message that a person or another agent has sent.
     Said,
-    /// A run.
+    /// The message of a run.
     Answer,
-    /// A record that belongs to no run but is shown.
+    /// A record that belongs to no run but is shown as a message, such as a notice.
     Aside,
 }
 
-/// The newest `limit` messages that begin before a number.
+/// A window of a session's messages: the newest `limit` ones that begin before a sequence number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Window {
-    /// The number. `None` for the end of the session.
+    /// Sequence number before which the messages begin; `None` for the end of the session.
     pub before: Option<Seq>,
-    /// Maximum number of messages.
+    /// Maximum number of messages in the window.
     pub limit: usize,
 }
 
@@ -98,7 +98,8 @@ pub(crate) fn window(
     Ok(rows)
 }
 
-/// The window with the oldest `limit` messages that begin after a number. Later messages do not change it.
+/// Returns the window with the oldest `limit` messages that begin after a sequence number. Later
+/// messages do not change it.
 pub(crate) fn window_after(
     db: &Connection,
     session: i64,
@@ -120,7 +121,7 @@ pub(crate) fn window_after(
     Ok(found)
 }
 
-/// The window that begins with a message.
+/// Returns the window that begins with a message; `None` if there is no such message.
 pub(crate) fn window_from(
     db: &Connection,
     session: i64,
@@ -131,7 +132,7 @@ pub(crate) fn window_from(
     window_after(db, session, Seq(row.first.0.saturating_sub(1)), limit).map(Some)
 }
 
-/// Number of messages.
+/// Returns the number of messages of a session.
 pub(crate) fn count(db: &Connection, session: i64) -> Result<u64, Error> {
     let mut find =
         db.prepare_cached("SELECT ifnull(max(number), 0) FROM messages WHERE session = ?1")?;
@@ -160,7 +161,7 @@ pub(crate) fn of_kind(
     Ok(find.query_row(params![session, id, kind.word()], MessageRow::from_row).optional()?)
 }
 
-/// The last message of a kind that is not superseded.
+/// Returns the last message of a kind that is not superseded.
 pub(crate) fn last_of(
     db: &Connection,
     session: i64,
@@ -173,7 +174,8 @@ pub(crate) fn last_of(
     Ok(find.query_row(params![session, kind.word()], MessageRow::from_row).optional()?)
 }
 
-/// Number of messages of a kind that begin before a number and are not superseded.
+/// Returns the number of messages of a kind that begin before a sequence number and are not
+/// superseded.
 pub(crate) fn count_before(
     db: &Connection,
     session: i64,
@@ -189,7 +191,7 @@ pub(crate) fn count_before(
     Ok(count.cast_unsigned())
 }
 
-/// Adds a row and returns its number.
+/// Adds the row of a message and returns its number.
 pub(crate) fn insert(
     db: &Connection,
     session: i64,
@@ -223,7 +225,7 @@ pub(crate) fn extend(
     Ok(())
 }
 
-/// Marks a message and all later ones as superseded.
+/// Marks a message and all later ones of its session as superseded.
 pub(crate) fn supersede(db: &Connection, session: i64, from_id: &str) -> Result<(), Error> {
     db.prepare_cached(
         "UPDATE messages SET superseded = 1 WHERE session = ?1 AND number >=
@@ -234,7 +236,8 @@ pub(crate) fn supersede(db: &Connection, session: i64, from_id: &str) -> Result<
     Ok(())
 }
 
-/// The records of exactly these messages, in order, without deltas that a later record covers.
+/// Returns the records of exactly these messages, in order, without deltas that a later record
+/// covers.
 pub(crate) fn records(
     db: &Connection,
     id: &SessionId,
@@ -266,7 +269,8 @@ pub(crate) fn records(
     Ok(found)
 }
 
-/// Records that only mention the run. Their names are looked for first: few need to be parsed.
+/// Returns whether a record names a run without being part of its message. The type of the event is
+/// checked first, so that few records need to be parsed.
 fn is_of_another_message(record: &Stored) -> bool {
     const MENTIONING: [&str; 6] =
         ["session_", "agent_linked", "user_message", "message_", "queue_", "history_rewound"];

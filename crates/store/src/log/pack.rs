@@ -23,7 +23,8 @@ pub(crate) fn pack(first: Seq, deltas: &[Delta]) -> Vec<u8> {
     packed
 }
 
-/// `None` if this is not what [`pack`] made of a stream with that text.
+/// Unpacks the deltas of a stream with this text; `None` if [`pack`] did not make `packed` from
+/// such a stream.
 pub(crate) fn unpack(
     first: Seq,
     has_offsets: bool,
@@ -48,7 +49,7 @@ pub(crate) fn unpack(
     text.is_empty().then_some(deltas)
 }
 
-/// Base of the next delta.
+/// Values of the previous delta, to which the next one is encoded as a difference.
 struct Last {
     seq: u64,
     at: i64,

@@ -12,22 +12,22 @@ use crate::files::connection::{int, seq};
 use crate::log::{blob, session};
 use crate::{AppendError, Error, Store};
 
-/// Raw line with its number.
+/// A raw line of a program's output, with its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberedLine {
     /// Number of the line in its session: 1, 2, 3, ...
     pub number: u64,
-    /// The line.
+    /// The raw line.
     pub line: RawLine,
 }
 
-/// A page ends with the line that makes it this many bytes.
+/// Number of bytes of text with which a page of raw lines ends.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
-/// Batches that are removed at once.
+/// Maximum number of batches of raw lines that are removed in one transaction.
 const SWEPT_AT_ONCE: usize = 1000;
 
 impl Store {
-    /// Stores the next lines of a session. Does nothing if the session does not exist.
+    /// Stores the next raw lines of a session. Does nothing if the session does not exist.
     pub async fn add_raw(
         &self,
         session: &SessionId,
@@ -41,7 +41,7 @@ impl Store {
         .await
     }
 
-    /// Returns the lines after a number, in order.
+    /// Returns up to `limit` raw lines of a session after a line number, in order.
     pub async fn raw(
         &self,
         session: &SessionId,
@@ -62,8 +62,8 @@ impl Store {
         .await
     }
 
-    /// Returns the lines after a number that a range of records was made of, including lines between
-    /// them that made no record.
+    /// Returns up to `limit` raw lines after a line number from which a range of records was made,
+    /// including lines between them that made no record.
     pub async fn raw_of(
         &self,
         session: &SessionId,
@@ -85,7 +85,7 @@ impl Store {
         .await
     }
 
-    /// Removes lines that were read before a time. Returns false if there may be more.
+    /// Removes raw lines that were read before a time. Returns false if there may be more.
     pub async fn sweep_raw(&self, before: Millis) -> Result<bool, AppendError> {
         self.write(move |db| {
             let removed = db
@@ -100,7 +100,7 @@ impl Store {
     }
 }
 
-/// Returns whether the line belongs to one of the records.
+/// Returns whether a raw line belongs to one of the records.
 fn is_of(line: &RawLine, records: &RangeInclusive<Seq>) -> bool {
     let made_any = line.from <= line.to;
     let begins_before_end = line.from <= *records.end();
@@ -160,7 +160,7 @@ fn number(line: u64) -> i64 {
     i64::try_from(line).unwrap_or(i64::MAX)
 }
 
-/// Time, records and text of each line.
+/// Time, first and last record, and text of each raw line.
 type Packed = Vec<(i64, u64, u64, String)>;
 
 fn pack(lines: &[RawLine]) -> Result<Vec<u8>, Error> {

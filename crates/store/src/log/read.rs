@@ -16,42 +16,43 @@ use crate::log::fold_unrecognized::FoldUnrecognized;
 use crate::log::session;
 use crate::log::stream::{Delta, StreamRow};
 
-/// Range of a log to read.
+/// A range of a session's log to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadRange {
-    /// Records with higher numbers are read.
+    /// Sequence number after which records are read.
     pub after: Seq,
-    /// Reads the log as it was at this number.
+    /// Sequence number of the last record to read. The log is read as it was then; `None` for its
+    /// current state.
     pub up_to: Option<Seq>,
-    /// Maximum number of records.
+    /// Maximum number of records to return.
     pub limit: usize,
-    /// Whether to return every record as it was appended. Otherwise deltas that a closing record covers
-    /// are left out, and those of closed output are merged.
+    /// Whether to return every record as it was appended. Otherwise deltas that a closing record
+    /// covers are left out, and those of closed output are merged.
     pub deltas: bool,
 }
 
-/// Records of a range.
+/// Records of a range of a session's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// The records, in order.
+    /// The records, in the order of their sequence numbers.
     pub records: Vec<Stored>,
-    /// Number of the last record of the session at the moment of reading. Zero if there is no such
-    /// session.
+    /// Sequence number of the session's last record at the moment of reading; zero if there is no
+    /// such session.
     pub head: Seq,
 }
 
-/// Record with its body as it was appended.
+/// A record with its body as it was appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
-    /// Number of the record.
+    /// Sequence number of the record.
     pub seq: Seq,
     /// Time of the record.
     pub at: Millis,
     /// Session of the record.
     pub session_id: SessionId,
-    /// Run of the record.
+    /// Run of the record; `None` if it belongs to none.
     pub response_id: Option<ResponseId>,
-    /// JSON of the event.
+    /// JSON of the record's event.
     pub body: String,
 }
 
@@ -94,7 +95,7 @@ pub(crate) fn read(db: &Connection, id: &SessionId, range: ReadRange) -> Result<
     Ok(Page { records, head })
 }
 
-/// All records of a session that are not deltas.
+/// Returns all records of a session that are not deltas.
 pub(crate) fn all_records(
     db: &Connection,
     id: &SessionId,
@@ -105,7 +106,7 @@ pub(crate) fn all_records(
     all.records(db, usize::MAX)
 }
 
-/// The body of one record that is not a delta.
+/// Returns the body of the record with a sequence number; `None` if there is none or it is a delta.
 pub(crate) fn record_at(db: &Connection, session: i64, at: Seq) -> Result<Option<String>, Error> {
     let kept = db
         .prepare_cached("SELECT body, cuts FROM records WHERE session = ?1 AND seq = ?2")?
@@ -116,7 +117,7 @@ pub(crate) fn record_at(db: &Connection, session: i64, at: Seq) -> Result<Option
     kept.map(|kept| body::restore(db, kept)).transpose()
 }
 
-/// Records from `first` on of messages that wait, by their index.
+/// Returns the records about the queue from `first` on, by their index.
 pub(crate) fn about_queue(
     db: &Connection,
     id: &SessionId,
@@ -132,14 +133,15 @@ pub(crate) fn about_queue(
     Ok(found)
 }
 
-/// The condition is that of the index, to the letter. Left to itself SQLite takes the primary key.
+/// Query for the records about the queue. The condition is exactly that of the index, which is
+/// named because SQLite would choose the primary key.
 pub(crate) const ABOUT_QUEUE: &str = r#"
     SELECT seq, at, response, body, cuts, sum FROM records INDEXED BY records_about_queue
     WHERE session = ?1 AND seq >= ?2
       AND (body GLOB '{"type":"message_*' OR body GLOB '{"type":"queue_*')
     ORDER BY seq"#;
 
-/// Returns the record of a row, or the notice that replaces a damaged one.
+/// Returns the record of a database row, or the notice that replaces a damaged one.
 fn record(db: &Connection, id: &SessionId, row: &Row<'_>) -> Result<Stored, Error> {
     match sound_record(db, id, row) {
         Err(error) if error.is_damage() => {
@@ -163,16 +165,16 @@ fn sound_record(db: &Connection, id: &SessionId, row: &Row<'_>) -> Result<Stored
     Ok(Stored { seq, at, session_id: id.clone(), response_id, body })
 }
 
-/// A piece of a session's log: `after < seq <= end`, seen from `horizon`.
+/// A part of a session's log, `after < seq <= end`, as it was when `horizon` was its last record.
 #[derive(Clone, Copy)]
 pub(crate) struct Span<'a> {
     pub(crate) id: &'a SessionId,
     pub(crate) session: i64,
     pub(crate) after: Seq,
     pub(crate) end: Seq,
-    /// A stream that closes behind this counts as open.
+    /// Sequence number as of which the log is read. A stream that closed later counts as open.
     pub(crate) horizon: Seq,
-    /// Only records of this run.
+    /// Run whose records are read; `None` for all records.
     pub(crate) response: Option<&'a ResponseId>,
 }
 
@@ -193,7 +195,8 @@ impl Span<'_> {
         Ok(self.with_missing(found))
     }
 
-    /// Replaces missing records. Numbers have no gaps, so a missing one could not be read.
+    /// Adds a notice for each missing record. Sequence numbers have no gaps, so a missing record
+    /// could not be read.
     fn with_missing(&self, found: Vec<Stored>) -> Vec<Stored> {
         let expected = self.end.0.saturating_sub(self.after.0);
         if found.len() as u64 == expected {
@@ -256,7 +259,7 @@ impl Span<'_> {
         }
     }
 
-    /// Reads record by record, for a table with unreadable pages.
+    /// Reads the records one by one, because some pages of the table cannot be read.
     fn records_one_by_one(&self, db: &Connection, limit: usize) -> Result<Vec<Stored>, Error> {
         let mut find = db.prepare_cached(
             "SELECT seq, at, response, body, cuts, sum FROM records WHERE session = ?1 AND seq = ?2",
@@ -327,7 +330,7 @@ impl Span<'_> {
         Ok(deltas.into_iter().map(|it| stream.stored(self.id, it)).collect())
     }
 
-    /// Logs damaged deltas and continues without them.
+    /// Returns the deltas of a stream. If they are damaged, this is logged and there are none.
     fn unless_damaged(
         &self,
         stream: &StreamRow,
@@ -343,7 +346,7 @@ impl Span<'_> {
         }
     }
 
-    /// The deltas of these streams, none of which is folded.
+    /// Returns the deltas of streams that are not folded.
     fn young(
         &self,
         db: &Connection,

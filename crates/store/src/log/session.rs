@@ -11,7 +11,7 @@ use crate::files::connection::seq;
 use crate::log::damage::is_damage;
 use crate::log::read;
 
-/// Session, its summary and its head.
+/// Id, summary and head of a session in a list.
 pub type Listed = (SessionId, Summary, Seq);
 
 pub(crate) fn key(db: &Connection, id: &SessionId) -> Result<Option<i64>, Error> {
@@ -19,7 +19,8 @@ pub(crate) fn key(db: &Connection, id: &SessionId) -> Result<Option<i64>, Error>
     Ok(find.query_row(params![id.as_str()], |row| row.get(0)).optional()?)
 }
 
-/// The closing record of a folded stream comes after its deltas, so these two tables suffice.
+/// Returns the head of a session. The closing record of a folded stream comes after its deltas, so
+/// the tables `records` and `deltas` suffice.
 pub(crate) fn head(db: &Connection, session: i64) -> Result<Seq, Error> {
     let mut find = db.prepare_cached(
         "SELECT max(ifnull((SELECT max(seq) FROM records WHERE session = ?1), 0),
@@ -37,7 +38,7 @@ pub(crate) fn summary_and_head(db: &Connection, session: i64) -> Result<(Summary
     Ok((summary(db, session)?, head(db, session)?))
 }
 
-/// Parses a summary, or rebuilds it from the records if it is damaged.
+/// Parses the summary of a session, or rebuilds it from the records if it is damaged.
 fn sound_summary(db: &Connection, session: i64, json: ValueRef<'_>) -> Result<Summary, Error> {
     let read = json.as_str().ok().and_then(|it| serde_json::from_str(it).ok());
     if let Some(summary) = read {
@@ -71,7 +72,7 @@ pub(crate) fn insert(db: &Connection, id: &SessionId, summary: &Summary) -> Resu
     Ok(db.last_insert_rowid())
 }
 
-/// Creates the row of a staged session, which makes it visible.
+/// Creates the row of a staged session, which makes the session visible.
 pub(crate) fn insert_staged(
     db: &Connection,
     key: i64,
@@ -126,7 +127,8 @@ pub(crate) fn list(
     listed(db, find.query(params![archived, at, id, limit])?)
 }
 
-/// Reads rows of key, id and summary. Damaged sessions are logged and left out.
+/// Reads session rows with the columns key, id and summary. Damaged sessions are logged and left
+/// out.
 fn listed(db: &Connection, mut rows: Rows<'_>) -> Result<Vec<Listed>, Error> {
     let mut listed = Vec::new();
     loop {
@@ -155,7 +157,7 @@ fn listed_row(db: &Connection, row: &Row<'_>) -> Result<Listed, Error> {
     Ok((id, sound_summary(db, key, row.get_ref(2)?)?, head(db, key)?))
 }
 
-/// The session of an agent that was changed last, of those that are not archived.
+/// Returns the last changed session of an agent, other than `but` and archived ones.
 pub(crate) fn latest_of(
     db: &Connection,
     agent: &str,
@@ -178,7 +180,7 @@ pub(crate) fn needing_attention(db: &Connection) -> Result<Vec<Listed>, Error> {
     listed(db, find.query([])?)
 }
 
-/// The summaries of these sessions, without those that do not exist.
+/// Returns the summaries and heads of these sessions. Sessions that do not exist are left out.
 pub(crate) fn summaries(db: &Connection, ids: Vec<SessionId>) -> Result<Vec<Listed>, Error> {
     let mut found = Vec::new();
     for id in ids {

@@ -19,12 +19,12 @@ use crate::log::session;
 use crate::writer::{Answer, Job, Write, WriteOp};
 use crate::{AppendError, Error, Store};
 
-/// A batch ends with the record that makes it this many records, or bytes of JSON. Another session
-/// waits for one batch at most.
+/// Number of records with which a batch for a staged session ends; it also ends with
+/// `BYTES_AT_ONCE` of JSON. Other sessions wait for one batch at most.
 const RECORDS_AT_ONCE: usize = 1000;
 const BYTES_AT_ONCE: usize = 512 * 1024;
 
-/// One write to a staged session. The caller is answered after the commit.
+/// One write to a staged session, and the caller that is answered after the commit.
 pub(crate) struct StageWrite {
     pub(crate) ticket: Ticket,
     pub(crate) step: StageStep,
@@ -32,7 +32,8 @@ pub(crate) struct StageWrite {
 }
 
 pub(crate) enum StageStep {
-    /// Appends records. The batch that begins with record 1 creates the staged session.
+    /// Appends a range of these records. The batch that begins with record 1 creates the staged
+    /// session.
     Add(Arc<[Record]>, std::ops::Range<usize>),
     Publish(SessionId),
 }
@@ -46,7 +47,7 @@ impl StageWrite {
     }
 }
 
-/// Identifies a staged session between the caller and the writer thread.
+/// Number that identifies a staged session between the caller and the writer thread.
 pub(crate) type Ticket = u64;
 
 /// The staged sessions that are being written, by ticket.
@@ -59,19 +60,21 @@ struct StagedSession {
 }
 
 impl Staged {
-    /// Returns the key whose rows must be deleted, or `None` if the session was published.
+    /// Forgets a staged session. Returns the key whose rows must be deleted, or `None` if the
+    /// session was published.
     pub(crate) fn forget(&mut self, ticket: Ticket) -> Option<i64> {
         self.0.remove(&ticket).filter(|it| !it.is_published).map(|it| it.session.key)
     }
 
-    /// Returns whether rows under this key are still being written.
+    /// Returns whether the rows of a staged session with this key are still being written.
     pub(crate) fn contains(&self, key: i64) -> bool {
         self.0.values().any(|it| it.session.key == key && !it.is_published)
     }
 }
 
 impl Sessions {
-    /// The outer error aborts the whole batch, the inner one only this write.
+    /// Writes to a staged session. The outer error aborts the whole batch, the inner one only this
+    /// write.
     pub(crate) fn stage(
         &mut self,
         db: &Connection,
@@ -138,9 +141,9 @@ fn begin(db: &Connection) -> Result<Session, Error> {
 }
 
 impl Store {
-    /// Creates a session from a complete log, which begins with record 1. Other sessions can be written
-    /// meanwhile. The session is invisible until all records are committed. If the import fails or is
-    /// dropped, or the process dies, all its rows are deleted.
+    /// Creates a session from a complete log, which begins with record 1. Other sessions can be
+    /// written meanwhile. The session is invisible until all records are committed. If the import
+    /// fails or is dropped, or the process dies, all its rows are deleted.
     pub async fn import(
         &self,
         session: &SessionId,
@@ -165,7 +168,8 @@ impl Store {
         staging.write(StageStep::Publish(session.clone())).await
     }
 
-    /// Publishing checks this again; the early check saves the work.
+    /// Returns an error if a session exists. Publishing checks this again; the early check saves
+    /// the work.
     async fn refuse_existing(&self, session: &SessionId) -> Result<(), AppendError> {
         match self.head(session).await {
             Ok(None) => Ok(()),
@@ -175,7 +179,8 @@ impl Store {
     }
 }
 
-/// Deletes the staged rows on drop, unless the session was published.
+/// An import into a staged session. On drop, the staged rows are deleted, unless the session was
+/// published.
 struct Staging<'a> {
     store: &'a Store,
     ticket: Ticket,
@@ -212,7 +217,7 @@ fn batch_end(records: &[Record], start: usize) -> usize {
     start + batch.count()
 }
 
-/// Returns the size of a record's JSON without building it.
+/// Returns the size in bytes of the JSON of a record's event, without building it.
 fn json_bytes(record: &Record) -> usize {
     struct Count(usize);
     impl io::Write for Count {

@@ -26,7 +26,7 @@ pub(crate) struct Delta {
     pub(crate) text: String,
 }
 
-/// A stream's name within its session.
+/// Returns the name of a stream, which is unique within its session.
 pub(crate) fn name(key: &StreamKey) -> String {
     match key {
         StreamKey::Text(id) => format!("text:{id}"),
@@ -68,12 +68,13 @@ pub(crate) struct StreamRow {
     folded: Folded,
 }
 
-/// Where the deltas of a stream are.
+/// Place where the deltas of a stream are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Folded {
-    /// In `deltas`; of a long stream that is being folded, the first ones in `segments`.
+    /// The deltas are in the table `deltas`; of a long stream that is being folded, the first ones
+    /// are in `segments`.
     No,
-    /// In the stream's own row.
+    /// The deltas are packed in the stream's own row.
     Whole,
     Segments,
 }
@@ -104,7 +105,8 @@ impl StreamRow {
         Ok(find.query_row(params![session, name], Self::from_row).optional()?)
     }
 
-    /// Streams that have a delta in `after < seq <= end`, and maybe others from nearby.
+    /// Returns the streams that have a delta in `after < seq <= end`, and possibly others that are
+    /// close to it.
     pub(crate) fn overlapping(
         db: &Connection,
         session: i64,
@@ -139,7 +141,7 @@ impl StreamRow {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Returns long streams that were folded into one row.
+    /// Returns long streams that an earlier version has folded into one row.
     pub(crate) fn to_split(db: &Connection, limit: usize) -> Result<Vec<Self>, Error> {
         let sql = format!(
             "SELECT {COLUMNS} FROM streams INDEXED BY streams_to_split
@@ -154,7 +156,7 @@ impl StreamRow {
         matches!(self.head, Event::ToolOutputDelta { .. })
     }
 
-    /// Returns whether no delta is left in the table `deltas`.
+    /// Returns whether the stream has no delta left in the table `deltas`.
     pub(crate) fn is_folded(&self) -> bool {
         self.folded != Folded::No
     }
@@ -171,7 +173,7 @@ impl StreamRow {
         self.first
     }
 
-    /// All deltas, in order.
+    /// Returns all deltas of the stream, in order.
     pub(crate) fn deltas(&self, db: &Connection) -> Result<Vec<Delta>, Error> {
         let mut deltas = self.packed(db, Seq(0)..Seq(u64::MAX), usize::MAX)?;
         if !self.is_folded() {
@@ -180,7 +182,7 @@ impl StreamRow {
         Ok(deltas)
     }
 
-    /// Returns the first deltas that are in the table `deltas`.
+    /// Returns the first `limit` deltas of the stream that are in the table `deltas`.
     pub(crate) fn rows(&self, db: &Connection, limit: usize) -> Result<Vec<Delta>, Error> {
         let mut find = db.prepare_cached(
             "SELECT seq, at, offset, text FROM deltas
@@ -199,8 +201,8 @@ impl StreamRow {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Returns the packed deltas with `range.start < seq <= range.end`, in order. Stops after the segment in
-    /// which `limit` is reached.
+    /// Returns the stream's packed deltas with `range.start < seq <= range.end`, in order. Stops
+    /// after the segment in which `limit` is reached.
     pub(crate) fn packed(
         &self,
         db: &Connection,
@@ -265,7 +267,8 @@ impl StreamRow {
             .ok_or_else(|| Error::Damaged(format!("stream {} cannot be unfolded", self.key)))
     }
 
-    /// The text of the record that closed the stream, if that has one.
+    /// Returns the text of the record that closed the stream; `None` if the stream is open or that
+    /// record has no text.
     pub(crate) fn closing_text(&self, db: &Connection) -> Result<Option<String>, Error> {
         let Some(closed) = self.closed else { return Ok(None) };
         let Some(body) = record_at(db, self.session, closed)? else { return Ok(None) };
@@ -282,7 +285,8 @@ impl StreamRow {
         self.stored_event(session, delta.seq, delta.at, event)
     }
 
-    /// The deltas with neighbours merged; each has number and time of its last.
+    /// Returns the deltas as records, with neighbours merged. Each has the sequence number and the
+    /// time of its last delta.
     pub(crate) fn merged(&self, session: &SessionId, deltas: Vec<Delta>) -> Vec<Stored> {
         let mut merged: Vec<(Seq, Millis, Event)> = Vec::new();
         for delta in deltas {
@@ -304,7 +308,7 @@ impl StreamRow {
     }
 }
 
-/// How the text of a folded stream is kept.
+/// The stored text of a folded stream.
 enum Text {
     OfClosing,
     Plain(Vec<u8>),
@@ -320,7 +324,7 @@ impl Text {
         })
     }
 
-    /// None if it is that of the closing record.
+    /// Returns the text; `None` if it is in the record that closed the stream.
     fn read(self) -> Result<Option<String>, Error> {
         match self {
             Self::OfClosing => Ok(None),

@@ -5,19 +5,19 @@ use transcript::Millis;
 
 use crate::{AppendError, Error, Store};
 
-/// A stored "always allow". The caller knows what its scope means.
+/// A stored "always allow". The store does not interpret the calls that it covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// Identifier for removing the grant.
+    /// Id of the grant, by which it can be removed.
     pub id: String,
-    /// Scope of the grant.
+    /// Tool calls that the grant covers, as the caller describes them.
     pub covers: String,
-    /// Time of the decision.
+    /// Time of the person's decision.
     pub at: Millis,
 }
 
 impl Store {
-    /// Stores a grant, unless its scope is already granted.
+    /// Stores a grant, unless there is one that covers the same tool calls.
     pub async fn add_grant(&self, grant: Grant) -> Result<(), AppendError> {
         self.write(move |db| {
             db.prepare_cached("INSERT OR IGNORE INTO grants (id, covers, at) VALUES (?1, ?2, ?3)")?
@@ -27,13 +27,13 @@ impl Store {
         .await
     }
 
-    /// Returns whether a scope is granted.
+    /// Returns whether there is a grant that covers exactly these tool calls.
     pub async fn is_granted(&self, covers: &str) -> Result<bool, Error> {
         let covers = covers.to_owned();
         self.read_db(move |db| is_granted(db, &covers)).await
     }
 
-    /// Returns the newest grants and the number of all grants.
+    /// Returns up to `limit` grants, newest first, and the number of all grants.
     pub async fn newest_grants(&self, limit: usize) -> Result<(Vec<Grant>, i64), Error> {
         self.read_db(move |db| {
             let sql = "SELECT id, covers, at FROM grants ORDER BY at DESC, id LIMIT ?1";
@@ -66,7 +66,7 @@ impl Store {
         .await
     }
 
-    /// Removes the grant of a scope and returns whether it existed.
+    /// Removes the grant that covers exactly these tool calls, and returns whether it existed.
     pub async fn remove_grant_of(&self, covers: &str) -> Result<bool, AppendError> {
         let covers = covers.to_owned();
         self.write(move |db| {

@@ -4,18 +4,19 @@ use rusqlite::params;
 
 use crate::{AppendError, Error, Store};
 
-/// Process of an agent, for cleaning up after a crash of the server.
+/// A process of an agent, stored to be ended if the server crashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Mark in the environment of the process and its children.
+    /// Mark in the environment of the process and its children, by which they are found.
     pub mark: String,
-    /// Process id, and start time in the system's own count. `None` if it is not known whether the
-    /// process was started.
+    /// Process id and start time, in the unit of the operating system. `None` if it is not known
+    /// whether the process was started.
     pub leader: Option<(u32, u64)>,
 }
 
 impl Store {
-    /// Stores a process. To be called before it is started, and again when its leader is known.
+    /// Stores a process. Called before the process is started, and again when its process id is
+    /// known.
     pub async fn put_process(&self, process: Process) -> Result<(), AppendError> {
         self.write(move |db| {
             let (pid, started) = process.leader.unzip();
@@ -38,7 +39,7 @@ impl Store {
         .await
     }
 
-    /// Returns the processes that were not removed.
+    /// Returns the stored processes that were not removed.
     pub async fn processes(&self) -> Result<Vec<Process>, Error> {
         self.read_db(|db| {
             let mut find =

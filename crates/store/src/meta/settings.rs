@@ -6,7 +6,7 @@ use transcript::Millis;
 use crate::{AppendError, Error, Store};
 
 impl Store {
-    /// Returns the value of a setting.
+    /// Returns the value of a setting; `None` if it is not set.
     pub async fn setting(&self, name: &str) -> Result<Option<String>, Error> {
         let name = name.to_owned();
         self.read_db(move |db| {
@@ -16,7 +16,7 @@ impl Store {
         .await
     }
 
-    /// Stores the value of a setting. The caller knows what it means.
+    /// Stores the value of a setting, which the store does not interpret.
     pub async fn set_setting(&self, name: &str, value: &str) -> Result<(), AppendError> {
         let (name, value) = (name.to_owned(), value.to_owned());
         self.write(move |db| {
@@ -47,7 +47,7 @@ impl Store {
         .await
     }
 
-    /// Removes a sign-in.
+    /// Removes the sign-in with a token hash.
     pub async fn remove_sign_in(&self, hash: [u8; 32]) -> Result<(), AppendError> {
         self.write(move |db| {
             db.prepare_cached("DELETE FROM sign_ins WHERE hash = ?1")?.execute(params![hash])?;
@@ -56,7 +56,7 @@ impl Store {
         .await
     }
 
-    /// Removes the sign-ins before a time.
+    /// Removes the sign-ins whose time is before `at`.
     pub async fn remove_sign_ins_before(&self, at: Millis) -> Result<(), AppendError> {
         self.write(move |db| {
             db.prepare_cached("DELETE FROM sign_ins WHERE at < ?1")?.execute(params![at.0])?;

@@ -12,24 +12,24 @@ use crate::{Error, Store};
 /// Approximate size of a session in the store, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSize {
-    /// The session.
+    /// Id of the session.
     pub session: SessionId,
     /// Title of the session.
     pub title: String,
-    /// Records that are not deltas.
+    /// Size of the records that are not deltas.
     pub records: u64,
-    /// Streams, folded or not.
+    /// Size of the streams and their deltas, folded or not.
     pub deltas: u64,
-    /// Compressed blobs. A blob that several sessions name counts for each.
+    /// Size of the compressed blobs. A blob that several sessions name counts for each of them.
     pub blobs: u64,
-    /// Texts for search, and a share of the index in proportion to them.
+    /// Size of the texts for search, and of a share of the search index in proportion to them.
     pub index: u64,
-    /// Compressed raw output of programs.
+    /// Size of the compressed raw lines.
     pub raw: u64,
 }
 
 impl SessionSize {
-    /// Returns the sum.
+    /// Returns the total size of the session in bytes.
     pub fn total(&self) -> u64 {
         self.records + self.deltas + self.blobs + self.index + self.raw
     }
@@ -38,16 +38,16 @@ impl SessionSize {
 /// Sizes of the database files, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// The database.
+    /// Size of the database file.
     pub database: u64,
-    /// The write-ahead log.
+    /// Size of the file of the write-ahead log.
     pub wal: u64,
-    /// Free space within the database, which is used before the file grows.
+    /// Free space within the database file, which is used before the file grows.
     pub free: u64,
 }
 
 impl Store {
-    /// Returns the sizes of the largest sessions, largest first.
+    /// Returns the sizes of the `limit` largest sessions, largest first.
     pub async fn sizes(&self, limit: usize) -> Result<Vec<SessionSize>, Error> {
         self.read_db(move |db| {
             let mut sizes = sizes(db, index_per_text(db)?)?;
@@ -58,7 +58,7 @@ impl Store {
         .await
     }
 
-    /// Returns the sizes of the database files.
+    /// Returns the sizes of the database files, in bytes.
     pub async fn total_size(&self) -> Result<Sizes, Error> {
         self.on_reader_thread(|store| total_size(store.readers())).await
     }
@@ -78,7 +78,7 @@ fn total_size(readers: &Readers) -> Result<Sizes, Error> {
     })
 }
 
-/// Bytes of the index for each byte of the texts in it.
+/// Returns the number of bytes in the search index for each byte of the indexed texts.
 fn index_per_text(db: &Connection) -> Result<f64, Error> {
     let mut find = db.prepare_cached(
         "SELECT (SELECT total(octet_length(block)) FROM search_data),

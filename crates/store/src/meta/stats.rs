@@ -3,28 +3,30 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Upper bounds of the histogram's buckets, in seconds. One more counts what is above all of them.
+/// Upper bounds of the buckets for commit durations, in seconds. One more bucket counts longer
+/// commits.
 const BOUNDS: [f64; 11] = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
 
-/// Counters since the store was opened.
+/// Counters of a store since it was opened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stats {
     /// Number of records written.
     pub records_written: u64,
-    /// Bytes of the records' bodies, and of the texts of deltas.
+    /// Number of bytes written: the bodies of records and the texts of deltas.
     pub bytes_written: u64,
-    /// Number of transactions that a caller waited for: not those that fold, index or delete.
+    /// Number of transactions that a caller waited for; folding, indexing and deleting do not
+    /// count.
     pub commits: u64,
     /// Number of pages that all transactions wrote to the write-ahead log.
     pub pages_written: u64,
-    /// Durations of the transactions that a caller waited for.
+    /// Durations in seconds of the transactions that a caller waited for.
     pub commit_seconds: Histogram,
 }
 
-/// Cumulative histogram.
+/// A cumulative histogram of measured values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Histogram {
-    /// Upper bounds, rising, each with the number of values up to it.
+    /// Upper bounds in ascending order, each with the number of values up to it.
     pub buckets: Vec<(f64, u64)>,
     /// Number of all values.
     pub count: u64,

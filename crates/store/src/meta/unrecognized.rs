@@ -7,39 +7,41 @@ use rusqlite::{Connection, OpenFlags, params};
 use crate::files::connection;
 use crate::{AppendError, Error, Store};
 
-/// Number of messages of a kind that a program sent and Callboard does not know.
+/// Number of messages of an unknown kind that a program of one version has sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unrecognized {
-    /// Agent of the program.
+    /// Agent whose program has sent the messages.
     pub agent: String,
-    /// Version of the program.
+    /// Version of the program; empty for counts of several versions.
     pub version: String,
-    /// The program's name of the kind.
+    /// Name that the program gives to the kind, or `other` for counts of several kinds.
     pub kind: String,
-    /// Number of messages.
+    /// Number of messages of the kind.
     pub n: u64,
 }
 
-/// Most kinds of one version of one agent. Kinds beyond this many are counted together: their names come from outside.
+/// Maximum number of kinds that are counted for one version of one agent. The names come from
+/// outside, so further kinds are counted together.
 const MAX_KINDS: i64 = 50;
-/// Most rows in all. Further kinds are counted by agent alone: versions come from outside too.
+/// Maximum number of rows in the table of counts. Versions come from outside too, so further kinds
+/// are counted by agent alone.
 const MAX_ROWS: i64 = 500;
 const OTHER: &str = "other";
 
 impl Store {
-    /// Adds to the stored counts.
+    /// Adds to the stored counts of unrecognized messages.
     pub async fn count_unrecognized(&self, found: Vec<Unrecognized>) -> Result<(), AppendError> {
         self.write(move |db| found.iter().try_for_each(|it| add(db, it))).await
     }
 
-    /// Returns the stored counts, largest first.
+    /// Returns the stored counts of unrecognized messages, largest first.
     pub async fn unrecognized(&self) -> Result<Vec<Unrecognized>, Error> {
         self.read_db(list).await
     }
 }
 
-/// Returns the stored counts of a data folder that may be in use. Empty if there is no database.
-/// Blocks; to be used without a runtime.
+/// Returns the stored counts of unrecognized messages in a data folder that may be in use. Empty if
+/// there is no database. Blocks; to be used without a runtime.
 pub fn unrecognized_in(dir: &Path) -> Result<Vec<Unrecognized>, Error> {
     let file = connection::file(dir);
     if !file.exists() {

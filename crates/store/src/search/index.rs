@@ -17,17 +17,19 @@ use crate::search::item::{self, Item, RecordPlace};
 use crate::writer::Job;
 use crate::{Error, Store};
 
-/// A batch ends with the record that makes it this many records or bytes.
+/// Number of records with which a batch of indexing ends; it also ends with `BYTES_AT_ONCE` of
+/// text.
 const RECORDS_AT_ONCE: usize = 1000;
 const BYTES_AT_ONCE: usize = 256 * 1024;
-/// Less than is added in one batch: removing a word takes about twenty times as long.
+/// Number of bytes with which a batch of removals from the search index ends. It is smaller than
+/// for indexing, because removing a word takes about twenty times as long.
 const BYTES_REMOVED_AT_ONCE: usize = 16 * 1024;
-/// Cost of an item without text.
+/// Number of bytes for which a removed item counts besides its text.
 const BYTES_PER_ITEM: usize = 256;
 
 impl Store {
-    /// Indexes all records. Writes may come between the batches; each batch is larger than what can be
-    /// written meanwhile, so this ends.
+    /// Adds all missing records to the search index. Writes may come between the batches; each
+    /// batch is larger than what can be written meanwhile, so this ends.
     pub(crate) async fn catch_up(&self) -> Result<(), Error> {
         loop {
             let (done, answer) = oneshot::channel();
@@ -39,11 +41,11 @@ impl Store {
     }
 }
 
-/// The sessions with records that are not in the index.
+/// Sessions with records that are not in the search index.
 #[derive(Default)]
 pub(crate) struct Backlog {
     sessions: BTreeSet<i64>,
-    /// Whether the sessions that were behind before the start are included.
+    /// Whether the sessions that were not fully indexed when the store was opened are included.
     is_complete: bool,
 }
 
@@ -52,7 +54,8 @@ impl Backlog {
         self.sessions.insert(session);
     }
 
-    /// Loads the sessions that were behind before the start, once. Returns whether any session is behind.
+    /// Adds, once, the sessions that were not fully indexed when the store was opened. Returns
+    /// whether any session is to be indexed.
     pub(crate) fn load_backlog(&mut self, db: &Connection) -> Result<bool, Error> {
         if !self.is_complete {
             self.sessions.extend(all_behind(db)?);
@@ -61,7 +64,7 @@ impl Backlog {
         Ok(!self.sessions.is_empty())
     }
 
-    /// Indexes one batch and returns the sessions that are complete.
+    /// Indexes one batch of records and returns the sessions that are fully indexed.
     pub(crate) fn index_some(&self, db: &Connection) -> Result<Vec<i64>, Error> {
         let mut budget = BatchBudget { records: RECORDS_AT_ONCE, bytes: BYTES_AT_ONCE };
         let mut done = Vec::new();
@@ -74,7 +77,7 @@ impl Backlog {
         Ok(done)
     }
 
-    /// To be called when the batch is committed.
+    /// Removes sessions that are fully indexed. Called after the batch was committed.
     pub(crate) fn remove(&mut self, done: Vec<i64>) {
         for session in done {
             self.sessions.remove(&session);
@@ -82,7 +85,8 @@ impl Backlog {
     }
 }
 
-/// Removes some items of a session from its end and returns their number.
+/// Removes some items of a session from the search index, the last ones first, and returns their
+/// number.
 pub(crate) fn remove_some(db: &Connection, session: i64) -> Result<usize, Error> {
     let (mut n_items, mut n_bytes) = (0, 0);
     while n_bytes < BYTES_REMOVED_AT_ONCE {
@@ -103,7 +107,7 @@ pub(crate) fn remove_some(db: &Connection, session: i64) -> Result<usize, Error>
     Ok(n_items)
 }
 
-/// Returns the key of the last item and the size of its text.
+/// Returns the key of a session's last item in the search index, and the size of its text in bytes.
 fn last_item(db: &Connection, session: i64) -> Result<Option<(i64, i64)>, Error> {
     let mut find = db.prepare_cached(
         "SELECT key, octet_length(text) FROM items WHERE session = ?1
@@ -112,7 +116,7 @@ fn last_item(db: &Connection, session: i64) -> Result<Option<(i64, i64)>, Error>
     Ok(find.query_row(params![session], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
 }
 
-/// Records and bytes that still fit into a batch.
+/// Number of records and bytes that still fit into a batch of indexing.
 struct BatchBudget {
     records: usize,
     bytes: usize,
@@ -134,7 +138,8 @@ fn all_behind(db: &Connection) -> Result<Vec<i64>, Error> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Returns false if the budget was used up first.
+/// Adds the missing records of a session to the search index. Returns false if the budget was used
+/// up first.
 fn index_session(db: &Connection, session: i64, budget: &mut BatchBudget) -> Result<bool, Error> {
     // A session that is gone gets nothing new, though its records may still be there.
     let Some(start) = indexed(db, session)? else { return Ok(true) };
@@ -161,7 +166,8 @@ fn index_session(db: &Connection, session: i64, budget: &mut BatchBudget) -> Res
     Ok(is_done)
 }
 
-/// Returns the number up to which a session is indexed. `None` if there is no such session.
+/// Returns the sequence number up to which a session is indexed; `None` if there is no such
+/// session.
 fn indexed(db: &Connection, session: i64) -> Result<Option<Seq>, Error> {
     let mut find = db.prepare_cached(
         "SELECT ifnull(indexed.seq, 0) FROM sessions LEFT JOIN indexed ON indexed.session = key
@@ -170,7 +176,7 @@ fn indexed(db: &Connection, session: i64) -> Result<Option<Seq>, Error> {
     Ok(find.query_row(params![session], |row| row.get(0)).optional()?.map(seq))
 }
 
-/// Indexes a record and returns the size of its texts in bytes.
+/// Adds the texts of a record to the search index and returns their size in bytes.
 fn index_record(db: &Connection, session: i64, row: &Row<'_>) -> Result<usize, Error> {
     let seq = seq(row.get(0)?);
     let response = row.get::<_, Option<String>>(2).unwrap_or_default().map(ResponseId::new);

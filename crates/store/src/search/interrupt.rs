@@ -6,7 +6,7 @@ use rusqlite::{Connection, InterruptHandle};
 
 use crate::Error;
 
-/// Shared by the caller of a read and the thread that reads.
+/// State of a read that can be interrupted, shared by its caller and the thread that reads.
 #[derive(Default)]
 pub(crate) struct Interrupt(Mutex<State>);
 
@@ -15,12 +15,13 @@ enum State {
     #[default]
     Waiting,
     Reading(InterruptHandle),
-    /// The read has ended, or must not begin.
+    /// The read has ended, or must not begin because its caller is gone.
     Over,
 }
 
 impl Interrupt {
-    /// Fails if the caller is gone already.
+    /// Marks the beginning of a read on a connection. Returns an error if the caller is gone
+    /// already.
     pub(crate) fn begin(&self, db: &Connection) -> Result<(), Error> {
         let mut state = self.state();
         match *state {
@@ -32,7 +33,7 @@ impl Interrupt {
         }
     }
 
-    /// Must be called before the connection is used for another read.
+    /// Marks the end of a read. Must be called before the connection is used for another read.
     pub(crate) fn end(&self) {
         *self.state() = State::Over;
     }
@@ -48,7 +49,7 @@ impl Interrupt {
     }
 }
 
-/// Held by the caller for as long as it waits.
+/// Guard that a caller holds while it waits for a read. Dropping it interrupts the read.
 pub(crate) struct InterruptOnDrop(pub(crate) Arc<Interrupt>);
 
 impl Drop for InterruptOnDrop {

@@ -14,9 +14,10 @@ use crate::files::connection::int;
 use crate::log::stream::{self, StreamRow};
 use crate::search::snippet;
 
-/// More of a text is not searched.
+/// Maximum number of bytes of a text that are searched.
 const LONGEST: usize = 1024 * 1024;
-/// How many records may lie between a call's start and its arguments, for its name to be found.
+/// Maximum number of records between the start and the arguments of a tool call, for the tool's
+/// name to be found.
 const NAME_WITHIN: usize = 1000;
 
 /// Kind of a text that search finds.
@@ -26,15 +27,15 @@ pub enum ItemKind {
     Title,
     /// Message that a user or an agent sent.
     Message,
-    /// Text of a run.
+    /// Text that a run has written.
     Text,
     /// Thinking of a run.
     Thinking,
-    /// Tool name and arguments of a call.
+    /// Tool name and arguments of a tool call.
     Arguments,
-    /// Result of a call.
+    /// Result of a tool call.
     Result,
-    /// Output of a call.
+    /// Output that a tool call has printed.
     Output,
     /// Notice to the user.
     Notice,
@@ -75,7 +76,7 @@ pub(crate) struct Item {
     pub(crate) text: String,
 }
 
-/// Session, number and run of a record.
+/// Session, sequence number and run of a record.
 #[derive(Clone, Copy)]
 pub(crate) struct RecordPlace<'a> {
     pub(crate) session: i64,
@@ -133,7 +134,7 @@ fn texts(
     })
 }
 
-/// The id of the message that shows the record, if one does.
+/// Returns the id of the message that shows a record; `None` if no message does.
 fn message(at: RecordPlace<'_>, event: &Event) -> Option<String> {
     match event {
         Event::UserMessage { message_id, .. } => Some(message_id.to_string()),
@@ -143,14 +144,15 @@ fn message(at: RecordPlace<'_>, event: &Event) -> Option<String> {
     }
 }
 
-/// Control characters mark matches in snippets, so the text has none.
+/// Returns a text in the form that is indexed: truncated, and with spaces in place of control
+/// characters.
 fn searchable(mut text: String) -> String {
     text.truncate(snippet::floor(&text, LONGEST));
     let is_control = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if text.contains(is_control) { text.replace(is_control, " ") } else { text }
 }
 
-/// Empty if the call's start is not there, or too far away.
+/// Returns the tool name of a call; empty if the call's start is missing or too far away.
 fn tool_name(db: &Connection, at: RecordPlace<'_>, call: &CallId) -> Result<String, Error> {
     let mut find = db.prepare_cached(&format!(
         "SELECT body FROM records WHERE session = ?1 AND seq < ?2
@@ -172,7 +174,7 @@ fn tool_name(db: &Connection, at: RecordPlace<'_>, call: &CallId) -> Result<Stri
     Ok(String::new())
 }
 
-/// Text of the streams that this record has closed.
+/// Returns the output of a tool call, from the streams that the record at this place has closed.
 fn output_of(db: &Connection, at: RecordPlace<'_>, call: &CallId) -> Result<String, Error> {
     let mut output = String::new();
     for stream in [OutputStream::Stdout, OutputStream::Stderr] {
@@ -202,7 +204,7 @@ fn result_text(result: Option<&Value>, error: Option<&str>) -> String {
     text
 }
 
-/// The words of a text that may be JSON.
+/// Returns the words of a text, which may be JSON, for the search index.
 fn words_of_json(text: &str) -> String {
     match serde_json::from_str(text) {
         Ok(value) => result_text(Some(&value), None),
@@ -210,7 +212,8 @@ fn words_of_json(text: &str) -> String {
     }
 }
 
-/// Strings as they are: escaped, a line's end would grow together with the next line's first word.
+/// Appends the words of a JSON value for the search index. Strings are not escaped, because an
+/// escaped line break would join the words around it.
 fn push_words(text: &mut String, value: &Value) {
     match value {
         Value::Null => (),

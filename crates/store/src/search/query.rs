@@ -17,43 +17,43 @@ use crate::search::snippet::snippet;
 use crate::search::words::Phrases;
 use crate::{Error, Store};
 
-/// Words beyond these are not looked for.
+/// Maximum number of words of a query that are searched for.
 const WORDS: usize = 32;
 
-/// Query of a search.
+/// A query to search the texts of sessions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Query {
-    /// Words that a result has all of. The last one may be the beginning of a longer word.
+    /// Words that a result must all contain. The last one may be the beginning of a longer word.
     pub text: String,
-    /// Restricts the search to a session.
+    /// Session to search; `None` for all sessions.
     pub session: Option<SessionId>,
-    /// Restricts the search to sessions that are archived, or are not.
+    /// Whether to search archived sessions only, or others only; `None` for both.
     pub archived: Option<bool>,
-    /// Maximum number of results.
+    /// Maximum number of results on the page.
     pub limit: usize,
-    /// End of the previous page.
+    /// Cursor that the previous page has returned; `None` for the first page.
     pub before: Option<Cursor>,
 }
 
-/// Page of search results.
+/// A page of search results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// The results, most relevant first, and of equally relevant ones the newest first.
+    /// Search results, most relevant first, and of equally relevant ones the newest first.
     pub hits: Vec<Hit>,
-    /// Start of the next page. `None` if there is none.
+    /// Cursor for the next page; `None` if there is none.
     pub next: Option<Cursor>,
 }
 
-/// Search result.
+/// A text that a search has found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
-    /// Session of the result.
+    /// Session that contains the text.
     pub session: SessionId,
-    /// Number of the record.
+    /// Sequence number of the record that contains the text.
     pub seq: Seq,
-    /// Time of the record.
+    /// Time of the record that contains the text.
     pub at: Millis,
-    /// Message that shows the text. `None` for a title.
+    /// Id of the message that shows the text; `None` for a title.
     pub message_id: Option<String>,
     /// Kind of the text.
     pub kind: ItemKind,
@@ -61,8 +61,8 @@ pub struct Hit {
     pub snippet: Vec<(String, bool)>,
 }
 
-/// Position in search results. Records that are written between two pages may move a result from one to
-/// the other.
+/// Position in the results of a search. Records that are written between two pages may move a
+/// result from one page to the other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cursor {
     score: f64,
@@ -77,7 +77,7 @@ impl fmt::Display for Cursor {
 }
 
 impl Cursor {
-    /// Parses the text form of a cursor.
+    /// Parses the text form of a cursor; `None` if it is invalid.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('_');
         let score = f64::from_bits(u64::from_str_radix(parts.next()?, 16).ok()?);
@@ -87,8 +87,8 @@ impl Cursor {
 }
 
 impl Store {
-    /// Searches all texts. The index is brought up to date first. Dropping the future cancels the
-    /// search.
+    /// Searches the texts of sessions, after adding missing records to the search index. Dropping
+    /// the future cancels the search.
     pub async fn search(&self, query: Query) -> Result<Found, Error> {
         let words: Vec<String> = words(&query.text).map(str::to_owned).collect();
         if words.is_empty() {
@@ -115,7 +115,8 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     words.filter(|it| !it.is_empty()).take(WORDS)
 }
 
-/// The query as FTS5 wants it: quoted words, which side by side mean all of them.
+/// Returns a query in the syntax of FTS5: quoted words next to each other, all of which must occur.
+/// The last one may be the beginning of a word.
 fn expression(words: &[String]) -> String {
     let quoted = words.iter().map(|it| format!("\"{}\"", it.replace('"', "\"\"")));
     quoted.collect::<Vec<_>>().join(" ") + "*"
@@ -132,7 +133,8 @@ fn find(db: &Connection, words: &[String], query: &Query) -> Result<Found, Error
     Ok(Found { hits, next })
 }
 
-/// Hits without their snippets, which are made only for those that are returned.
+/// Returns a page of search results with their cursors. The snippets are empty, because they are
+/// made only for results that are returned.
 fn page(db: &Connection, words: &str, query: &Query) -> Result<Vec<(Hit, Cursor)>, Error> {
     let mut find = db.prepare_cached(
         "WITH found AS MATERIALIZED (

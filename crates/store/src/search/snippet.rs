@@ -8,12 +8,12 @@ use std::ops::Range;
 
 use crate::search::words::{Match, Phrases};
 
-/// Size limits of a snippet in bytes: in all, and before the first match.
+/// Maximum length of a snippet in bytes. `LEAD` is the maximum length before its first match.
 const LENGTH: usize = 200;
 const LEAD: usize = 40;
 
-/// Returns pieces of the text and whether each is a match. Without any match it is the beginning of the
-/// text.
+/// Returns the snippet of a text in pieces, each with whether it is a match. Without any match, the
+/// snippet is the beginning of the text.
 pub(crate) fn snippet(text: &str, phrases: &Phrases) -> Vec<(String, bool)> {
     let start = best_start(text, phrases).map_or(0, |at| start_before(text, at));
     let end = floor(text, start + LENGTH);
@@ -33,7 +33,7 @@ pub(crate) fn snippet(text: &str, phrases: &Phrases) -> Vec<(String, bool)> {
     pieces.0
 }
 
-/// The last place at or before `at` where a character begins.
+/// Returns the last UTF-8 boundary of a text at or before the byte offset `at`.
 pub(crate) fn floor(text: &str, at: usize) -> usize {
     let at = at.min(text.len());
     (0..=at).rev().find(|&it| text.is_char_boundary(it)).unwrap_or(0)
@@ -43,7 +43,7 @@ pub(crate) fn floor(text: &str, at: usize) -> usize {
 struct Pieces(Vec<(String, bool)>);
 
 impl Pieces {
-    /// Neighbours of one kind become one piece.
+    /// Appends a text, to the last piece if both are matches or neither is.
     fn push(&mut self, text: &str, is_match: bool) {
         match self.0.last_mut() {
             _ if text.is_empty() => (),
@@ -53,7 +53,7 @@ impl Pieces {
     }
 }
 
-/// Returns the matches that begin within a range, ordered by start.
+/// Returns the matches that begin within a byte range of a text, ordered by start.
 fn matches_in(text: &str, phrases: &Phrases, range: Range<usize>) -> Vec<Range<usize>> {
     let mut matches = Vec::new();
     // A phrase may end behind the range. The text is cut between words, since a part of a word is another
@@ -70,7 +70,8 @@ fn matches_in(text: &str, phrases: &Phrases, range: Range<usize>) -> Vec<Range<u
     matches
 }
 
-/// Returns the start of the match from which a snippet covers the most phrases; the first of equal ones.
+/// Returns the start of the match from which a snippet covers the most phrases, the first of equal
+/// ones; `None` if nothing matches.
 fn best_start(text: &str, phrases: &Phrases) -> Option<usize> {
     let mut window =
         Window { matches: VecDeque::new(), counts: vec![0; phrases.len()], n_phrases: 0 };
@@ -87,16 +88,17 @@ fn best_start(text: &str, phrases: &Phrases) -> Option<usize> {
     best.or(first)
 }
 
-/// The matches that fit into one snippet.
+/// Matches that fit together into one snippet.
 struct Window {
     matches: VecDeque<Match>,
-    /// Number of matches of each phrase.
+    /// Number of matches of each phrase in the window.
     counts: Vec<usize>,
     n_phrases: usize,
 }
 
 impl Window {
-    /// Adds a match at the end, and drops those at the beginning that are too far from it.
+    /// Adds a match at the end of the window, and drops those at the beginning that are too far
+    /// from it.
     fn push(&mut self, found: Match) {
         let end = found.place.end;
         self.count(found.phrase, true);
@@ -119,7 +121,8 @@ impl Window {
     }
 }
 
-/// Where to begin so that something is seen before the match; at a word's start, if one is near.
+/// Returns the start of a snippet so that it has some text before the match at `at`; at the start
+/// of a word, if one is near.
 fn start_before(text: &str, at: usize) -> usize {
     let start = floor(text, at.saturating_sub(LEAD));
     if start == 0 {

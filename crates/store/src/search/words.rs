@@ -6,12 +6,12 @@
 
 use std::ops::Range;
 
-/// Maximum length of a word. FTS5 truncates longer ones.
+/// Maximum length of a word in bytes. FTS5 truncates longer words.
 const WORD_BYTES: usize = 32_768;
-/// Maximum number of words that are compared per phrase.
+/// Maximum number of words of a phrase that are compared.
 const PHRASE_WORDS: usize = 64;
 
-/// Lowercase letters with diacritics, by their base letter.
+/// Base letters, each with its lowercase forms with diacritics.
 const FOLDED: [(char, &str); 25] = [
     ('a', "àáâãäåāăąǎǟǻȁȃȧḁạảấầẩẫậắằẳẵặ"),
     ('b', "ḃḅḇ"),
@@ -52,7 +52,8 @@ impl<'a> Words<'a> {
         Self { text, at: 0, folded: String::new() }
     }
 
-    /// Returns the byte range of the next word and leaves the folded word in `folded`.
+    /// Returns the byte range of the next word and leaves the folded word in `folded`. `None` at
+    /// the end of the text.
     fn next(&mut self) -> Option<Range<usize>> {
         let rest = &self.text[self.at..];
         let start = self.at + rest.find(is_letter)?;
@@ -76,7 +77,7 @@ fn is_letter(letter: char) -> bool {
     letter.is_alphanumeric()
 }
 
-/// Returns whether this is a combining diacritic.
+/// Returns whether a character is a combining diacritic.
 fn is_accent(letter: char) -> bool {
     matches!(letter, '\u{300}'..='\u{331}')
 }
@@ -98,23 +99,24 @@ pub(crate) fn fold(letter: char) -> char {
     }
 }
 
-/// The phrases of a query. Each whitespace-separated word is a phrase of one or more tokenizer words.
+/// The phrases of a query. Each whitespace-separated word is a phrase of one or more tokenizer
+/// words.
 pub(crate) struct Phrases(Vec<Phrase>);
 
 struct Phrase {
     words: Vec<String>,
-    /// The last word matches as a prefix.
+    /// Whether the last word of the phrase matches as a prefix.
     is_prefix: bool,
 }
 
-/// An occurrence of a phrase.
+/// An occurrence of a phrase in a text.
 pub(crate) struct Match {
     pub(crate) phrase: usize,
     pub(crate) place: Range<usize>,
 }
 
 impl Phrases {
-    /// Builds the phrases of these query words. The last one matches as a prefix.
+    /// Creates the phrases of the words of a query. The last one matches as a prefix.
     pub(crate) fn of<'q>(query: impl IntoIterator<Item = &'q str>) -> Self {
         let phrase = |text: &str| {
             let mut words = Words::of(text);
@@ -136,7 +138,7 @@ impl Phrases {
         self.0.len()
     }
 
-    /// Reports all matches in the order of their ends, until `found` returns false.
+    /// Calls `found` with each match in a text, in the order of their ends, until it returns false.
     pub(crate) fn find(&self, text: &str, mut found: impl FnMut(Match) -> bool) {
         let mut words = Words::of(text);
         // Shift-and matching: bit n of a phrase's state is set if its first n + 1 words were just read.
@@ -161,7 +163,8 @@ impl Phrases {
 }
 
 impl Phrase {
-    /// Returns the state after one more word.
+    /// Returns the matching state of the phrase after one more word: bit n is set if its first n +
+    /// 1 words were just read.
     fn step(&self, state: u64, word: &str) -> u64 {
         let reached = state << 1 | 1;
         let last = self.words.len() - 1;
