@@ -55,6 +55,7 @@ pub enum News<'a> {
     Ended(&'a RunMessage),
 }
 
+/// Applies the records of a run and returns the changes that a stream has to send.
 #[derive(Debug)]
 pub struct Follow {
     run: ResponseId,
@@ -298,8 +299,7 @@ impl Told {
         }
     }
 
-    /// Adds the beginnings of the steps before index `up_to`, and the ends of those that precede
-    /// them.
+    /// Adds the beginnings of the steps before index `up_to`, and the end of each step before them.
     fn move_on<'a>(&mut self, answer: &'a RunMessage, up_to: usize, news: &mut Vec<News<'a>>) {
         while self.n_steps_seen < up_to {
             let step = self.n_steps_seen;

@@ -8,9 +8,9 @@ use crate::sse;
 
 /// Encodes one run in a foreign format, as text that is ready to be sent.
 ///
-/// A response ends with its run, or where the run waits for the client: for decisions or for results of
-/// tools that the client runs. The client then sends a request that resumes the run, and the answer to
-/// that is the next response.
+/// A response ends with its run, or where the run waits for the client: for decisions or for
+/// results of tools that the client runs. The client then sends a request that resumes the run, and
+/// the answer to that is the next response.
 pub trait Encoder: Send + 'static {
     /// Media type of the HTTP responses.
     const MEDIA_TYPE: &'static str;

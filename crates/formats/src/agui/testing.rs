@@ -9,25 +9,26 @@ use transcript::{Attachment, Record, ResponseId, Transcript};
 use super::{Stream, Version, messages};
 use crate::incoming::Known;
 
-/// Checks and folds events as the clients do, and panics where one of them would fail.
+/// A test client that checks AG-UI events and folds them into messages. It panics where any version
+/// of the real clients would fail.
 #[derive(Default)]
 pub struct Client {
-    /// The messages that the client has.
+    /// The messages that the client has, in the form of AG-UI.
     pub messages: Vec<Value>,
     run_is_open: bool,
     has_failed: bool,
-    /// Kinds and ids of what is open.
+    /// Kinds and ids of the open steps, texts, thinking blocks and tool calls.
     open: HashSet<(&'static str, String)>,
     interrupts: Vec<Value>,
 }
 
 impl Client {
-    /// Creates a client that has these messages.
+    /// Creates a client that already has these messages.
     pub fn with(messages: Vec<Value>) -> Self {
         Self { messages, ..Self::default() }
     }
 
-    /// Applies events as they are sent.
+    /// Applies events in the form of server-sent events.
     pub fn hear(&mut self, frames: &str) {
         for frame in frames.split("\n\n").filter(|it| !it.is_empty()) {
             let data = frame.lines().filter_map(|it| it.strip_prefix("data: "));
@@ -37,7 +38,7 @@ impl Client {
         }
     }
 
-    /// Applies events.
+    /// Applies events that are parsed already.
     pub fn take(&mut self, events: Vec<Value>) {
         for event in events {
             assert!(!self.has_failed, "nothing comes after an error: {event}");
@@ -133,7 +134,7 @@ impl Client {
         }
     }
 
-    /// The message with that call.
+    /// Returns the index of the message with a tool call; `None` if there is none.
     fn owner(&self, call: &str) -> Option<usize> {
         self.messages.iter().position(|message| {
             let calls = message["toolCalls"].as_array();
@@ -141,14 +142,16 @@ impl Client {
         })
     }
 
-    /// Behind the message with the call, and behind the results that are there already.
+    /// Returns the index for a new tool result: after the message with the call and its earlier
+    /// results.
     fn place_of_result(&self, call: &str) -> usize {
         let Some(owner) = self.owner(call) else { return self.messages.len() };
         let after = &self.messages[owner + 1..];
         owner + 1 + after.iter().take_while(|it| it["role"] == "tool").count()
     }
 
-    /// As versions since 0.0.46 do; 0.0.45 takes the snapshot as it is.
+    /// Merges a snapshot into the messages, as versions since 0.0.46 do. Version 0.0.45 replaces
+    /// its messages with the snapshot.
     fn merge(&mut self, snapshot: &[Value]) {
         let is_thought = |it: &Value| it["role"] == "reasoning";
         let of_snapshot = |id: &Value| snapshot.iter().find(|it| it["id"] == *id);
@@ -170,7 +173,7 @@ impl Client {
         self.messages.iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Returns the parts that the client's next request shows it to have.
+    /// Returns the parts of the run that the client has, as its next request shows them.
     fn has(&self) -> Known {
         let body = json!({ "threadId": "th", "runId": "run2", "messages": self.messages });
         super::request(&body).unwrap().known
@@ -205,8 +208,8 @@ impl Client {
     }
 }
 
-/// Texts that must be there, and what else may be. Some versions fail at null, and version 1.0 complains of
-/// what it does not know.
+/// Panics if an event lacks a required text or has an unknown field or a null. Some versions fail
+/// at null, and version 1.0 reports unknown fields.
 fn check_fields(event: &Value) {
     let (texts, others): (&[&str], &[&str]) = match event["type"].as_str().expect("a type") {
         "RUN_STARTED" => (&["threadId", "runId"], &[]),
@@ -237,13 +240,13 @@ fn append(value: &mut Value, event: &Value) {
     *value = json!(value.as_str().unwrap().to_owned() + event["delta"].as_str().unwrap());
 }
 
-/// Begins the stream of a run.
+/// Creates the AG-UI stream of a run, with fixed ids of the client.
 pub fn stream(run: &ResponseId) -> Stream {
     Stream::new(run.clone(), "th", "run1")
 }
 
-/// A client that follows a run, record by record. Whenever it is its turn it sends a new request, after so many
-/// further records.
+/// A test client that follows a run, record by record. When a response has ended, it sends the next
+/// request after `later` further records.
 pub struct Hearing<'a> {
     log: &'a [Record],
     run: &'a ResponseId,
@@ -255,12 +258,13 @@ pub struct Hearing<'a> {
 }
 
 impl<'a> Hearing<'a> {
-    /// Begins with a client that has nothing.
+    /// Creates a client without any messages, which follows the run in this log.
     pub fn new(log: &'a [Record], run: &'a ResponseId, later: usize) -> Self {
         Self { log, run, later, n_told: 0, stream: stream(run), client: Client::default() }
     }
 
-    /// Gives the client the next records. Returns the number of records that it has; none at the end.
+    /// Gives the client the next records. Returns the number of records that it has; `None` at the
+    /// end.
     pub fn go_on(&mut self) -> Option<usize> {
         let Self { log, client, stream, .. } = self;
         if self.n_told == log.len() || client.has_failed {
@@ -283,14 +287,15 @@ impl<'a> Hearing<'a> {
     }
 }
 
-/// Returns a client that has followed a whole run.
+/// Returns a client that has followed a whole run. It sends each further request after `later`
+/// records.
 pub fn folded(log: &[Record], run: &ResponseId, later: usize) -> Client {
     let mut hearing = Hearing::new(log, run, later);
     while hearing.go_on().is_some() {}
     hearing.client
 }
 
-/// Returns the messages of a run as an export contains them.
+/// Returns the AG-UI messages of a run as an export contains them.
 pub fn kept(log: &[Record], run: &ResponseId) -> Value {
     let mut transcript = Transcript::whole();
     transcript.extend(log);
@@ -298,12 +303,13 @@ pub fn kept(log: &[Record], run: &ResponseId) -> Value {
     answer.map(|it| messages(it, Version::V1, &no_url)).unwrap_or_default().into()
 }
 
-/// Returns an empty address for every file.
+/// Returns an empty URL for every attachment.
 pub fn no_url(_: &Attachment) -> String {
     String::new()
 }
 
-/// Returns a client that had these messages, rejoined the run after so many records and followed the rest.
+/// Returns a client that had the messages `had`, reconnected to the run after `happened` records,
+/// and followed the rest.
 pub fn comes_back(log: &[Record], run: &ResponseId, had: &[Value], happened: usize) -> Client {
     let mut client = Client::with(had.to_vec());
     let mut stream = stream(run);
