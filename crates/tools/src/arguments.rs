@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use transcript::{ErrorCode, ErrorInfo};
 
-/// Start of the sentence that tells a model what to do about wrong arguments.
+/// Start of the sentence in an error message that tells a model how to correct a tool call's
+/// arguments.
 const ADVICE: &str = " Send";
 
 /// JSON schema of a tool's arguments. Its validator is compiled once, when it is first needed.
@@ -25,7 +26,8 @@ impl Schema {
         &self.parameters
     }
 
-    /// Lists what is wrong with the value. An invalid schema accepts everything; its author has to fix it.
+    /// Lists how the arguments of a tool call violate the JSON schema. An invalid schema accepts
+    /// everything; its author has to fix it.
     fn errors(&self, value: &Value) -> Vec<String> {
         let validator =
             self.validator.get_or_init(|| jsonschema::validator_for(&self.parameters).ok());
@@ -34,7 +36,7 @@ impl Schema {
     }
 }
 
-/// Arguments that match the schema of the tool they are for.
+/// Arguments of a tool call that match the JSON schema of the tool.
 #[derive(Clone)]
 pub(crate) struct Arguments {
     value: Arc<Value>,
@@ -42,15 +44,16 @@ pub(crate) struct Arguments {
     schema: Arc<Schema>,
 }
 
-/// Parses the arguments of a call. An empty text counts as an empty object, because some models send that for a
-/// tool without arguments.
+/// Parses the arguments of a tool call, which are JSON text. An empty text counts as an empty
+/// object, because some models send it for a tool without arguments. Invalid JSON becomes a string.
 pub(crate) fn parse(text: &str) -> Arc<Value> {
     let text = if text.trim().is_empty() { "{}" } else { text };
     Arc::new(serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)))
 }
 
 impl Arguments {
-    /// Checks arguments. A null field counts as absent where null does not match.
+    /// Checks the arguments of a tool call against the JSON schema of the tool. If they do not
+    /// match, null fields are removed and the rest is checked.
     pub(crate) fn check(
         tool: &str,
         schema: &Arc<Schema>,
@@ -93,12 +96,13 @@ impl Arguments {
     }
 }
 
-/// Returns the part of a message about arguments that is meant for people, without the advice for a model.
+/// Returns an error message about the arguments of a tool call for display to people, without its
+/// advice for the model.
 pub fn without_advice(message: &str) -> &str {
     message.split_once(ADVICE).map_or(message, |(problem, _)| problem)
 }
 
-/// Describes an error with its field: `path: 5 is not of type "string"`.
+/// Describes a violation of a tool's JSON schema with the field: `path: 5 is not of type "string"`.
 fn describe(error: jsonschema::ValidationError<'_>) -> String {
     let place = error.instance_path().to_string();
     match place.trim_start_matches('/') {
@@ -107,7 +111,8 @@ fn describe(error: jsonschema::ValidationError<'_>) -> String {
     }
 }
 
-/// Lists the fields of a schema: `path (string, required), from_line (integer)`.
+/// Lists the fields of a tool's JSON schema as text: `path (string, required), from_line
+/// (integer)`.
 fn describe_fields(schema: &Value) -> String {
     let is_required = |name: &str| {
         schema["required"].as_array().is_some_and(|it| it.iter().any(|field| field == name))

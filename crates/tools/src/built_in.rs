@@ -24,27 +24,28 @@ use crate::arguments::Arguments;
 use crate::workspace::{FilePath, Workspace};
 use crate::{ToolContext, ToolSettings, outcome};
 
-/// A tool that the server runs itself.
+/// A built-in tool, which the server runs itself.
 #[derive(Clone, Copy)]
 pub(crate) struct Tool {
     pub(crate) name: &'static str,
     pub(crate) description: &'static str,
     pub(crate) parameters: fn() -> Value,
-    /// Whether the call may be retried after a transient failure.
+    /// Whether a call of this tool may be retried after a transient failure.
     pub(crate) may_repeat: bool,
     pub(crate) work: Work,
 }
 
-/// How a tool does its work.
+/// Function that implements a built-in tool, by the way in which it runs.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
-    /// As [`Work::Blocking`], with the file or folder that the argument `path` names.
+    /// Function like [`Work::Blocking`] that also gets the open workspace and the file or folder
+    /// that the argument `path` of the tool call names.
     InWorkspace(WorkInWorkspace),
-    /// May block and may panic, so it runs on a separate thread.
+    /// Synchronous function that may block and may panic, so it runs on a separate thread.
     Blocking(fn(&Arguments, &ToolContext) -> Result<Value, ErrorInfo>),
-    /// Asynchronous.
+    /// Asynchronous function with the configured timeout of built-in tools.
     Waiting(Wait),
-    /// Asynchronous, with its own timeout.
+    /// Asynchronous function that waits for other agents and enforces its own timeout.
     WaitingForOthers(Wait),
 }
 
@@ -66,7 +67,8 @@ pub(crate) const BUILT_IN: [Tool; 11] = [
     callboard_note::TOOL,
 ];
 
-/// Tools that are also offered to program agents; for everything else they have their own.
+/// Names of the built-in tools that are also offered to program agents, which have tools of their
+/// own for everything else.
 pub(crate) const FOR_PROGRAMS: [&str; 3] =
     [agents_list::TOOL.name, agents_message::TOOL.name, callboard_note::TOOL.name];
 
@@ -95,7 +97,8 @@ impl Tool {
         }
     }
 
-    /// Runs work that may block and may panic.
+    /// Runs the function of a built-in tool on a separate thread, because it may block and may
+    /// panic.
     async fn on_a_thread(
         self,
         work: impl FnOnce() -> Result<Value, ErrorInfo> + Send + 'static,

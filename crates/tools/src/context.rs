@@ -8,43 +8,45 @@ use transcript::{CallId, ErrorInfo, Event, Millis, ResponseId, SessionId};
 
 use crate::{Peers, PrivateFiles, interrupted};
 
-/// Everything that a call may use besides its arguments.
+/// Context of a tool call: everything that it may use besides its arguments.
 #[derive(Clone)]
 pub struct ToolContext {
-    /// Session of the call.
+    /// Id of the session in which the tool call runs.
     pub session_id: SessionId,
-    /// Run of the call.
+    /// Id of the run that the tool call is part of.
     pub response_id: ResponseId,
-    /// The call itself.
+    /// Id of the tool call.
     pub call_id: CallId,
-    /// The other agents of the server.
+    /// Access to the other agents of the server.
     pub peers: Arc<dyn Peers>,
-    /// Folder that file tools are confined to and commands run in.
+    /// Path of the workspace, to which file tools are confined and in which commands run.
     pub workspace: PathBuf,
-    /// Files that no tool opens.
+    /// The server's private files, which no tool may open.
     pub private: PrivateFiles,
-    /// Time at which the call began.
+    /// Time at which the tool call began.
     pub now: Millis,
-    /// Whether the call has been stopped.
+    /// Stop signal of the tool call.
     pub stopped: Stopped,
-    /// Receives output, retries and the outcome.
+    /// Channel to which the tool call sends its reports, such as output and retries.
     pub updates: mpsc::Sender<ToolUpdate>,
 }
 
-/// Stop signal of a call: set when its value turns true or its sender is dropped. Long work checks it.
+/// Stop signal of a tool call: set when its value turns true or its sender is dropped. Tools that
+/// run long check it.
 #[derive(Clone)]
 pub struct Stopped(pub watch::Receiver<bool>);
 
-/// One report of a running call.
+/// A report of a running tool call, such as output or a retry.
 #[derive(Debug)]
 pub struct ToolUpdate {
-    /// The call that reports.
+    /// Id of the tool call that sends the report.
     pub call_id: CallId,
-    /// The report.
+    /// Content of the tool call's report.
     pub event: ToolEvent,
 }
 
-/// Content of a [`ToolUpdate`]. An event is confirmed once it is in the log.
+/// Content of a [`ToolUpdate`]. Its sender confirms to the tool that an emitted event is in the
+/// log.
 pub type ToolEvent = backends::ToolEvent<oneshot::Sender<()>>;
 
 impl ToolContext {
@@ -52,13 +54,13 @@ impl ToolContext {
         if self.stopped.is_set() { Err(interrupted()) } else { Ok(()) }
     }
 
-    /// Sends a report. Returns false if the receiver is gone.
+    /// Sends a report of the tool call. Returns false if the receiver is gone.
     pub(crate) async fn report(&self, event: ToolEvent) -> bool {
         self.updates.send(ToolUpdate { call_id: self.call_id.clone(), event }).await.is_ok()
     }
 
-    /// Appends an event to the log of the call's run. It is in the log when this returns, unless the run
-    /// has ended.
+    /// Appends an event to the log as part of the tool call's run, and waits until it is written.
+    /// Fails if the run has ended.
     pub(crate) async fn emit(&self, event: Event) -> Result<(), ErrorInfo> {
         let (written, is_written) = oneshot::channel();
         self.report(ToolEvent::Emit { event: Box::new(event), written }).await;
@@ -71,7 +73,7 @@ impl Stopped {
         *self.0.borrow() || self.0.has_changed().is_err()
     }
 
-    /// Resolves when the call is stopped.
+    /// Waits until the tool call is stopped.
     pub async fn wait(&self) {
         // An error means that the sender is gone, which is a stop too.
         let _ = self.0.clone().wait_for(|it| *it).await;

@@ -9,29 +9,31 @@ use std::path::{Component, Path};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, mkdirat, openat, statat};
 use rustix::io::Errno;
 
-/// Flags of a handle from which others are opened.
+/// Flags with which a folder is opened as a handle, from which its entries are then opened.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const HANDLE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const HANDLE: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Flags of an opened file. Opening a pipe does not block.
+/// Flags with which a file is opened: links are not followed, and opening a named pipe does not
+/// block.
 const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
-/// Permissions of new folders and files, restricted by the process's mask.
+/// Permissions of a new folder, restricted by the umask of the process.
 const NEW_FOLDER: Mode = Mode::from_raw_mode(0o777);
 const NEW_FILE: Mode = Mode::from_raw_mode(0o666);
 
-/// An open folder.
+/// Handle of an open folder. Entries at relative paths are opened without following a symbolic
+/// link.
 pub(crate) struct Folder(File);
 
 impl Folder {
-    /// Opens a folder, following links.
+    /// Opens a folder by its path, following symbolic links.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self(openat(CWD, path, HANDLE, Mode::empty())?.into()))
     }
 
-    /// Opens the folder at a relative path.
+    /// Opens the folder at a path relative to this folder, without following a symbolic link.
     pub(crate) fn folder(&self, path: &Path) -> io::Result<Self> {
         let mut folder = Self(self.0.try_clone()?);
         for name in names(path) {
@@ -40,7 +42,8 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Opens the folder at a relative path, and creates those that are missing.
+    /// Opens the folder at a path relative to this folder, and creates the folders that are
+    /// missing.
     fn folder_to_write(&self, path: &Path) -> io::Result<Self> {
         let mut folder = Self(self.0.try_clone()?);
         for name in names(path) {
@@ -53,22 +56,24 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Opens the file at a relative path for reading.
+    /// Opens the file at a path relative to this folder for reading, without following a symbolic
+    /// link.
     pub(crate) fn file(&self, path: &Path) -> io::Result<File> {
         let (folder, name) = split(path)?;
         let folder = self.folder(folder)?;
         Ok(openat(&folder.0, name, FILE | OFlags::RDONLY, Mode::empty())?.into())
     }
 
-    /// Opens the file at a relative path for writing, and creates it and its folders if they are missing. Does
-    /// not truncate it.
+    /// Opens the file at a path relative to this folder for writing, without truncating it. Creates
+    /// the file and its folders if they are missing.
     pub(crate) fn file_to_write(&self, path: &Path) -> io::Result<File> {
         let (folder, name) = split(path)?;
         let folder = self.folder_to_write(folder)?;
         Ok(openat(&folder.0, name, FILE | OFlags::WRONLY | OFlags::CREATE, NEW_FILE)?.into())
     }
 
-    /// Returns the type of the entry at a relative path; a link is a link.
+    /// Returns the type of the entry at a path relative to this folder. A symbolic link is not
+    /// followed.
     pub(crate) fn file_type(&self, path: &Path) -> io::Result<FileType> {
         match split(path) {
             Ok((folder, name)) => self.folder(folder)?.type_of(name),
@@ -76,13 +81,13 @@ impl Folder {
         }
     }
 
-    /// Returns the size of an entry of this folder.
+    /// Returns the size in bytes of an entry of this folder.
     pub(crate) fn size_of(&self, name: &OsStr) -> io::Result<u64> {
         let status = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?;
         Ok(status.st_size.try_into().unwrap_or_default())
     }
 
-    /// Iterates over the entries, without `.` and `..`.
+    /// Iterates over the names and types of the entries of this folder, without `.` and `..`.
     pub(crate) fn entries(&self) -> io::Result<impl Iterator<Item = (OsString, FileType)>> {
         let readable = openat(&self.0, ".", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let entries = Dir::new(readable)?.flatten().map(|entry| {
@@ -116,17 +121,17 @@ impl Folder {
     }
 }
 
-/// Returns whether an error means that a link stands in the path.
+/// Returns whether an I/O error means that the path contains a symbolic link.
 pub(crate) fn is_link(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
 }
 
-/// Splits a relative path into its folder and the last name.
+/// Splits a relative path into the path of its folder and its file name.
 fn split(path: &Path) -> io::Result<(&Path, &OsStr)> {
     path.parent().zip(path.file_name()).ok_or_else(|| io::ErrorKind::IsADirectory.into())
 }
 
-/// Iterates over the names of a relative path, which must not lead upwards.
+/// Iterates over the components of a relative path. A `..` or an absolute path is an error.
 fn names(path: &Path) -> impl Iterator<Item = io::Result<&OsStr>> {
     path.components().filter(|it| *it != Component::CurDir).map(|it| match it {
         Component::Normal(name) => Ok(name),

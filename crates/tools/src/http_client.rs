@@ -4,7 +4,8 @@ use std::sync::Once;
 
 use reqwest::{Client, ClientBuilder};
 
-/// Returns the builder of a client. All clients are made here, because a TLS provider must be installed before the first.
+/// Returns a builder for an HTTP client. All HTTP clients are built here, because a TLS provider
+/// must be installed before the first one.
 #[expect(clippy::disallowed_methods, reason = "all clients are built here")]
 pub fn http_client_builder() -> ClientBuilder {
     static INSTALL: Once = Once::new();
@@ -15,7 +16,7 @@ pub fn http_client_builder() -> ClientBuilder {
     Client::builder()
 }
 
-/// Returns a client with default settings.
+/// Returns an HTTP client with default settings.
 ///
 /// # Panics
 ///

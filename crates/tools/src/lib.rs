@@ -71,17 +71,17 @@ pub use ssrf::Web;
 pub use stderr_tail::StderrTail;
 pub use write_target::write_target;
 
-/// Returns the error of a tool that reports a failure itself.
+/// Returns an error of a tool call that the tool itself reports, with the code `ToolError`.
 pub fn tool_error(message: impl Into<String>) -> ErrorInfo {
     ErrorInfo::new(ErrorCode::ToolError, message)
 }
 
-/// Returns the error of a call that was stopped.
+/// Returns the error of a tool call that was stopped.
 pub fn interrupted() -> ErrorInfo {
     ErrorInfo::new(ErrorCode::ToolInterrupted, "The call was stopped.")
 }
 
-/// Returns the outcome of a call that failed without a result.
+/// Returns the outcome of a tool call that failed without a result.
 pub fn failed(error: ErrorInfo) -> ToolOutcome {
     ToolOutcome { ok: false, result: Value::Null, error: Some(error) }
 }

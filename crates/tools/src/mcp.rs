@@ -30,38 +30,41 @@ pub(crate) use self::tool::McpTool;
 /// Configuration of an MCP server.
 #[derive(Debug, Clone)]
 pub struct McpSettings {
-    /// Id of the server. Neither contains `__` nor ends with `_`, so that a tool's name identifies the server.
+    /// Id of the MCP server. It neither contains `__` nor ends with `_`, so that the name of a tool
+    /// identifies its server.
     pub id: String,
-    /// How the server is reached.
+    /// Transport over which the MCP server is reached.
     pub transport: ServerTransport,
-    /// Timeout of the start, and of each call.
+    /// Timeout of the MCP server's start, and of each call of its tools.
     pub time_limit: Duration,
-    /// Required environment variables that are not set.
+    /// Names of environment variables that the configuration of the MCP server requires but that
+    /// are not set.
     pub missing: Vec<String>,
 }
 
-/// How a server is reached.
+/// Transport over which an MCP server is reached.
 #[derive(Clone)]
 pub enum ServerTransport {
-    /// A program that the server starts, over its stdin and stdout.
+    /// The MCP server is a program that Callboard starts and talks to over its stdin and stdout.
     Program {
-        /// Program and arguments.
+        /// Program of the MCP server and its arguments.
         command: Vec<String>,
-        /// Folder in which it runs.
+        /// Folder in which the program of the MCP server runs.
         folder: PathBuf,
-        /// Complete environment of the program.
+        /// Complete environment of the MCP server's program, as names and values.
         environment: Vec<(OsString, OsString)>,
     },
-    /// Streamable HTTP.
+    /// The MCP server is a service that is reached over Streamable HTTP.
     Url {
-        /// Address of the server.
+        /// URL of the MCP server.
         url: String,
-        /// Headers of every request, which may contain keys.
+        /// HTTP headers of every request to the MCP server, as names and values, which may contain
+        /// keys.
         headers: Vec<(String, String)>,
     },
 }
 
-/// Omits everything that may contain keys.
+/// Omits the environment and the HTTP headers of an MCP server, which may contain keys.
 impl std::fmt::Debug for ServerTransport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -71,7 +74,7 @@ impl std::fmt::Debug for ServerTransport {
     }
 }
 
-/// Stores a file that results refer to, and returns its hash.
+/// Function that stores a file to which the result of a tool call refers, and returns its hash.
 pub type StoreFile =
     Arc<dyn Fn(Vec<u8>) -> BoxFuture<'static, Result<String, String>> + Send + Sync>;
 
@@ -85,13 +88,13 @@ pub struct McpServers {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// The server has not been needed yet.
+    /// The MCP server was not started, because it has not been needed yet.
     NotStarted,
-    /// The server is being started.
+    /// The MCP server is being started.
     Starting,
-    /// The server's tools can be called.
+    /// The tools of the MCP server can be called.
     Ready,
-    /// The server did not start or has exited; it is restarted when it is needed.
+    /// The MCP server did not start or has exited; it is restarted when it is needed.
     Failed,
 }
 
@@ -99,22 +102,22 @@ pub enum State {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpServerInfo {
-    /// Id of the server.
+    /// Id of the MCP server.
     pub id: String,
-    /// State of the server.
+    /// State of the MCP server.
     pub state: State,
-    /// Names of its tools, as agents call them.
+    /// Names of the MCP server's tools, as agents call them.
     pub tools: Vec<String>,
-    /// The last error.
+    /// Last error of the MCP server; absent if there was none since its last successful start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Process id of the program, while it runs.
+    /// Process id of the MCP server's program; absent while no program runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
 }
 
 impl McpServerInfo {
-    /// Returns the state as a short text for people.
+    /// Describes the state of the MCP server in a short text for people.
     pub fn in_words(&self) -> String {
         match (self.state, self.tools.len()) {
             (State::NotStarted, _) => "not started: nobody needed it yet".to_owned(),
@@ -126,18 +129,18 @@ impl McpServerInfo {
     }
 }
 
-/// Time that an agent waits for servers before it continues without their tools.
+/// Time that an agent waits for MCP servers to start before it continues without their tools.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl McpServers {
-    /// Returns the servers, none of them started. `owner` marks the environment of their programs and must be
-    /// unique among the Callboard servers that run at the same time.
+    /// Returns the configured MCP servers without starting them. `owner` marks the environment of
+    /// their programs and must be unique among the Callboard servers that run at the same time.
     pub fn new(servers: Vec<McpSettings>, owner: &str, keep: &StoreFile) -> Self {
         let server = |it| Arc::new(Server::new(it, owner, Arc::clone(keep)));
         Self { servers: servers.into_iter().map(server).collect() }
     }
 
-    /// Returns every tool that is currently known, in a fixed order.
+    /// Returns every currently known tool of the MCP servers, in a fixed order.
     pub(crate) fn tools(&self) -> Vec<Arc<McpTool>> {
         self.servers.iter().flat_map(|it| it.tools()).collect()
     }
@@ -146,7 +149,8 @@ impl McpServers {
         self.owner_of(tool)?.tools().into_iter().find(|it| it.name == tool)
     }
 
-    /// Resolves when it is known whether the tool exists, which may start its server.
+    /// Waits until it is known whether an MCP tool with this name exists, which may start its
+    /// server.
     pub async fn discover(&self, tool: &str) {
         if self.may_offer(tool)
             && let Some(server) = self.owner_of(tool)
@@ -155,18 +159,20 @@ impl McpServers {
         }
     }
 
-    /// Returns whether connecting to the server may change what is known of the tool.
+    /// Returns whether connecting to the MCP server of a tool may reveal the tool or change it.
     pub fn may_offer(&self, tool: &str) -> bool {
         let Some(server) = self.owner_of(tool) else { return false };
         !server.is_settled() || self.find(tool).is_none() && server.may_try_again()
     }
 
-    /// Returns why a tool is missing that its server may have.
+    /// Returns the error of the MCP server to which a tool that was not found belongs by its name.
+    /// `None` if there is no such server or it has no error.
     pub fn why_missing(&self, tool: &str) -> Option<ErrorInfo> {
         self.owner_of(tool)?.why_unusable()
     }
 
-    /// Waits for the tools of these servers, up to a timeout. `None` if there is nothing to wait for.
+    /// Returns a future that waits for the tools of the selected MCP servers, up to a timeout.
+    /// `None` if there is nothing to wait for.
     pub fn wait_until_ready(
         &self,
         is_wanted: impl Fn(&str) -> bool,
@@ -187,17 +193,18 @@ impl McpServers {
         }))
     }
 
-    /// Connects to all servers, including those that were not needed yet.
+    /// Connects to all MCP servers, including those that were not needed yet.
     pub async fn try_all(&self) {
         join_all(self.servers.iter().map(|it| it.connected())).await;
     }
 
-    /// Returns the states of all servers.
+    /// Returns the states of all MCP servers.
     pub fn infos(&self) -> Vec<McpServerInfo> {
         self.servers.iter().map(|it| it.info()).collect()
     }
 
-    /// Ends all programs and waits for their end. No program is started after this.
+    /// Closes the connections to all MCP servers and waits until their programs have ended. No
+    /// program is started after this.
     pub async fn stop(&self) {
         join_all(self.servers.iter().map(|it| it.stop())).await;
     }

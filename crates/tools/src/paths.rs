@@ -4,18 +4,19 @@ use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Number of links that Linux follows in one path.
+/// Number of symbolic links that Linux follows in one path.
 const MAX_LINKS: u32 = 40;
-/// Longest name of a file.
+/// Maximum length of a file name in bytes.
 const MAX_NAME: usize = 255;
-/// Maximum length of an absolute path that can be given to the system. The system itself resolves relative
-/// to handles and gets further.
+/// Maximum length in bytes of an absolute path that can be given to the system. The system itself
+/// resolves links step by step and can reach longer paths.
 const MAX_PATH: usize = 4000;
 
-/// Resolves every link as the system does, even if the target does not exist yet.
+/// Resolves every symbolic link in a path as the system does, even if the target does not exist
+/// yet.
 ///
-/// Returns `None` if the target is not certain: too many links, a path that is too long or unreadable, or
-/// one through `/proc`, where names differ between processes.
+/// Returns `None` if the target is not certain: too many links, a path that is too long or
+/// unreadable, or one through `/proc`, where names differ between processes.
 pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
     let steps = |path: &Path| path.iter().rev().map(OsStr::to_owned).collect::<Vec<_>>();
     let (mut real, mut ahead) = (PathBuf::new(), steps(path));
@@ -44,12 +45,13 @@ pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
     Some(real)
 }
 
-/// Returns whether the error of `readlink` means that there is no link.
+/// Returns whether this error of `readlink` means that the path is no symbolic link.
 fn is_no_link(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::InvalidInput | ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-/// Returns whether the path leads into the folder, or to it. False if that is not certain.
+/// Returns whether the path, with links resolved, is the folder or lies inside it. False if that is
+/// not certain.
 pub(crate) fn leads_into(path: &Path, folder: &Path) -> bool {
     match (real_path(path), real_path(folder)) {
         (Some(path), Some(folder)) => path.starts_with(folder),

@@ -8,13 +8,13 @@ use transcript::{CallId, ErrorInfo, ExchangeId, ExchangeMode, ResponseId, Sessio
 
 use crate::Stopped;
 
-/// Access to other agents and their sessions.
+/// Access of tools to the other agents of the server and to their sessions.
 pub trait Peers: Send + Sync {
-    /// Lists all agents, as the agent of `session` sees them.
+    /// Lists all agents of the server, as the agent of `session` sees them.
     fn list<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Peer>, ErrorInfo>>;
 
-    /// Sends a message to another agent. In the mode `sync` it resolves with the reply, and a stop
-    /// abandons the exchange. Refusals and failures are in the sender's log too.
+    /// Sends a message to another agent. In the mode `sync` it resolves with the reply, and the
+    /// stop signal abandons the exchange. Refusals and failures are in the log of the sender too.
     fn message<'a>(
         &'a self,
         message: PeerMessage,
@@ -22,82 +22,83 @@ pub trait Peers: Send + Sync {
     ) -> BoxFuture<'a, Result<PeerReply, ErrorInfo>>;
 }
 
-/// An agent in a list.
+/// An agent of the server, as listed by [`Peers::list`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// Name by which it is addressed.
+    /// Id of the agent, by which messages are addressed to it.
     pub id: String,
-    /// Kind of its backend.
+    /// Kind of the agent's backend.
     pub kind: &'static str,
     /// Purpose of the agent.
     pub description: String,
-    /// Why it cannot be used now.
+    /// Reason why the agent cannot be used now; `None` if it can be used.
     pub problem: Option<String>,
-    /// Whether it has an active run in another session.
+    /// Whether the agent has an active run in another session.
     pub is_busy: bool,
-    /// Whether it is the agent that requests the list.
+    /// Whether this is the agent that requests the list.
     pub is_caller: bool,
 }
 
 /// A message from one agent to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerMessage {
-    /// Session of the sender.
+    /// Id of the session from which the message is sent.
     pub session: SessionId,
-    /// Run of the sender.
+    /// Id of the run that sends the message.
     pub run: ResponseId,
-    /// Call that sends the message.
+    /// Id of the tool call that sends the message.
     pub call_id: CallId,
-    /// Agent that receives it.
+    /// Id of the agent that receives the message.
     pub agent: String,
-    /// Session that receives it; `None` for the configured rule.
+    /// Session that receives the message; `None` if the configured rule chooses it.
     pub choice: Option<SessionChoice>,
     /// Text of the message.
     pub text: String,
-    /// Whether the sender waits for the reply.
+    /// Mode of the exchange: whether the sender waits for the reply.
     pub mode: ExchangeMode,
-    /// Time that the sender waits, not counting the time that a person takes for an approval; `None` for
-    /// the configured timeout.
+    /// Time that the sender waits for the reply, not counting the time that a person takes for an
+    /// approval; `None` for the configured timeout.
     pub timeout: Option<Duration>,
 }
 
 /// Result of a [`PeerMessage`] that was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerReply {
-    /// Identifies the exchange in both logs.
+    /// Id of the exchange in the logs of both sessions.
     pub exchange_id: ExchangeId,
-    /// Session that received the message.
+    /// Id of the session that received the message.
     pub session: SessionId,
     /// Text of the reply; `None` in the mode `async`, where it arrives later as a message.
     pub answer: Option<String>,
 }
 
-/// Rule that chooses a session for a message that names none.
+/// Rule that chooses the receiving session of a message between agents that names none.
 ///
 /// The default keeps the messages of agents out of the conversations of people.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SessionRule {
-    /// Always a new session.
+    /// The message always goes to a new session.
     #[default]
     New,
-    /// The agent's most recent session.
+    /// The message goes to the receiving agent's most recent session.
     Latest,
-    /// The agent's most recent session, or a new one if it has none.
+    /// The message goes to the receiving agent's most recent session, or to a new one if it has
+    /// none.
     LatestOrNew,
 }
 
-/// Session that a message is addressed to.
+/// Session that a message between agents is addressed to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionChoice {
-    /// Chosen by a rule.
+    /// The session that a rule chooses.
     By(SessionRule),
-    /// This session.
+    /// The session with this id.
     This(SessionId),
 }
 
 impl SessionChoice {
-    /// Parses a rule or a session id. Returns `None` if the word is neither a rule nor an id.
+    /// Parses the name of a session rule or a session id. Returns `None` if the word is neither.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "new" => Self::By(SessionRule::New),

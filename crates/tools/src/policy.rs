@@ -28,56 +28,58 @@ pub use file_tools::FileTool;
 pub use pattern::Pattern;
 pub use request::{Asker, Request};
 
-/// Judgement of the policy about a call.
+/// Verdict of the policy about a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The call may run.
+    /// The tool call may run.
     Allow,
-    /// The call needs an approval.
+    /// The tool call needs an approval.
     Ask,
-    /// The call never runs.
+    /// The tool call never runs.
     Deny,
 }
 
-/// Rules and defaults for all calls.
+/// The policy: rules and defaults that decide which tool calls may run.
 #[derive(Debug)]
 pub struct Policy {
-    /// Rules by tool name, or by a pattern for names.
+    /// Rules of the policy by tool name, or by a pattern for tool names.
     pub rules: BTreeMap<String, Rule>,
-    /// Milliseconds that a call waits for a decision; `None` for no limit.
+    /// Milliseconds that a tool call waits for an approval; `None` for no limit.
     pub timeout_ms: Option<u64>,
-    /// The server's own files. A call that names them, or may reach them, needs an approval.
+    /// The server's private files. A tool call that names them, or may reach them, needs an
+    /// approval.
     pub private: PrivateFiles,
-    /// `PATH` of commands.
+    /// `PATH` of the commands that the server runs, to find out which program a command means.
     pub search_path: OsString,
 }
 
-/// A rule for the calls of a tool. The strictest list with a matching pattern decides.
+/// A policy rule for the calls of a tool. The strictest list with a pattern that matches the
+/// subject of the tool call decides.
 #[derive(Debug, Default)]
 pub struct Rule {
-    /// Subjects that are denied.
+    /// Patterns for the subjects of tool calls that are denied.
     pub deny: Vec<Pattern>,
-    /// Subjects that need an approval.
+    /// Patterns for the subjects of tool calls that need an approval.
     pub ask: Vec<Pattern>,
-    /// Subjects that are allowed.
+    /// Patterns for the subjects of tool calls that are allowed.
     pub allow: Vec<Pattern>,
-    /// Verdict if no pattern matches; `None` for the tool's default.
+    /// Verdict about a tool call whose subject matches no pattern; `None` for the tool's default.
     pub otherwise: Option<Verdict>,
 }
 
-/// The subject of a rule: the text that its patterns are matched against.
+/// Subject of a tool call: the text that the patterns of a policy rule are matched against.
 enum Subject<'a> {
-    /// A shell command.
+    /// The command of a shell tool call.
     Command {
         line: &'a str,
-        /// Whether there are no other relevant arguments.
+        /// Whether the shell tool call has no other arguments that influence its effect.
         is_bare: bool,
     },
     Other(&'a str),
 }
 
 impl Policy {
-    /// Decides whether a call may run.
+    /// Decides whether a tool call may run, needs an approval, or is denied.
     pub fn judge(&self, call: &Request<'_>) -> Verdict {
         let ruled = self.ruled(call);
         match (ruled, self.reach(call)) {
@@ -88,8 +90,8 @@ impl Policy {
         }
     }
 
-    /// Returns the [`GrantScope`] of a session or "always" decision about the call, as text. `None` if only
-    /// this call can be approved.
+    /// Returns the [`GrantScope`], as text, of an approval of the tool call for the session or for
+    /// always. `None` if only this tool call can be approved.
     pub fn covers(&self, call: &Request<'_>) -> Option<String> {
         if self.reach(call) != Reach::Elsewhere {
             return None;
@@ -103,8 +105,9 @@ impl Policy {
         Some(covers.to_text())
     }
 
-    /// Returns the verdict of the rules. A program's shell is judged like `shell`, unless there is a rule for
-    /// its own name.
+    /// Returns the verdict of the configured rules about a tool call; `None` if they decide
+    /// nothing. The shell tool of a program is judged like `shell`, unless there is a rule for its
+    /// own name.
     fn ruled(&self, call: &Request<'_>) -> Option<Verdict> {
         if !call.is_shell() {
             return self.rule_for(call.tool())?.judge(&Subject::Other(&call.subject()));
@@ -123,14 +126,15 @@ impl Policy {
         }
     }
 
-    /// Returns the rule for the tool's name, else that of the longest pattern that matches it.
+    /// Returns the policy rule for the name of a tool, else the rule with the longest pattern that
+    /// matches the name.
     fn rule_for(&self, tool: &str) -> Option<&Rule> {
         let fitting = self.rules.iter().filter(|(name, _)| Pattern::new(name).fits(tool));
         let by_pattern = || fitting.max_by_key(|(name, _)| name.len()).map(|(_, rule)| rule);
         self.rules.get(tool).or_else(by_pattern)
     }
 
-    /// Returns how near the call can come to the server's own files.
+    /// Returns whether a tool call names the server's private files or may reach them.
     fn reach(&self, call: &Request<'_>) -> Reach {
         let workspace = call.workspace();
         let is_built_in = call.asker == Asker::Callboard && !call.tool().contains("__");
@@ -162,7 +166,7 @@ impl Policy {
 }
 
 impl Policy {
-    /// Returns whether the call runs a read-only command inside the workspace.
+    /// Returns whether the tool call runs a read-only shell command inside the workspace.
     fn runs_read_only_command(&self, call: &Request<'_>) -> bool {
         let workspace = call.workspace();
         let search_path = call.search_path.unwrap_or(&self.search_path);
@@ -170,7 +174,8 @@ impl Policy {
         call.shell().is_some_and(|it| it.is_bare() && is_read_only(&it.text))
     }
 
-    /// Returns the default verdict. A program's tool with the name of one of ours is another tool.
+    /// Returns the verdict about a tool call that no policy rule decides. A program's tool with the
+    /// name of a built-in tool is treated as a different tool.
     fn by_default(&self, call: &Request<'_>) -> Verdict {
         let is_harmless = match (call.asker, call.tool()) {
             (Asker::Callboard, "time" | "list_files" | "read_file" | "search_files") => true,
@@ -195,12 +200,12 @@ fn has_entry(folder: &Path, name: &str) -> bool {
     !found.is_err_and(|it| it.kind() == ErrorKind::NotFound)
 }
 
-/// Returns the id of a session's grant in the API.
+/// Returns the id that a session's grant has in the API, which is a hash of what the grant covers.
 pub fn grant_id(covers: &str) -> String {
     blake3::hash(covers.as_bytes()).to_hex()[..16].to_owned()
 }
 
-/// Iterates over all texts in a value, including the names of its fields.
+/// Iterates over all strings in a JSON value, including the names of its fields.
 fn strings(value: &Value) -> Box<dyn Iterator<Item = &str> + '_> {
     match value {
         Value::String(text) => Box::new(once(text.as_str())),
@@ -237,7 +242,7 @@ impl Rule {
 }
 
 impl Subject<'_> {
-    /// Returns the texts that patterns of `deny` and `ask` are matched against.
+    /// Returns the texts of the subject that the patterns of `deny` and `ask` are matched against.
     fn readings(&self) -> Vec<String> {
         match self {
             Self::Command { line, .. } => command::readings(line),
@@ -245,8 +250,8 @@ impl Subject<'_> {
         }
     }
 
-    /// Returns whether a pattern of `allow` matches. A star must match neither a second command nor an
-    /// invisible character, and a pattern covers the command only, not other arguments.
+    /// Returns whether a pattern of `allow` matches the subject. In a command, a star matches
+    /// neither a second command nor an invisible character, and other arguments prevent a match.
     fn is_matched_by(&self, pattern: &Pattern) -> bool {
         match self {
             Self::Command { is_bare: false, .. } => false,

@@ -11,24 +11,26 @@ use crate::built_in::Tool;
 use crate::mcp::McpTool;
 use crate::workspace::{FilePath, normalize};
 
-/// A call with its arguments parsed and its path resolved.
+/// A tool call with its arguments parsed and its path resolved.
 #[derive(Debug)]
 pub struct ParsedCall {
     pub(crate) tool: String,
-    /// Null if they are no JSON.
+    /// Arguments of the tool call. Arguments that are not JSON are null, or a string in a
+    /// [`PreparedCall`].
     pub(crate) arguments: Arc<Value>,
     pub(crate) workspace: PathBuf,
-    /// The file or folder that the argument `path` names; the workspace if there is none.
+    /// File or folder that the argument `path` of the tool call names; the workspace if there is no
+    /// such argument. An error if it is outside the workspace or not certain.
     pub(crate) path: Result<FilePath, ErrorInfo>,
 }
 
-/// A call of one of Callboard's tools that is ready to run.
+/// A call of one of Callboard's own tools, parsed and checked for the policy and the execution.
 pub struct PreparedCall {
     pub(crate) parsed: ParsedCall,
     pub(crate) tool: Result<PreparedTool, ErrorInfo>,
 }
 
-/// A tool with arguments that match its schema.
+/// A built-in tool or MCP tool with arguments that match its JSON schema.
 #[derive(Clone)]
 pub(crate) enum PreparedTool {
     BuiltIn(Tool, Arguments),
@@ -36,7 +38,7 @@ pub(crate) enum PreparedTool {
 }
 
 impl ParsedCall {
-    /// Parses a call whose arguments are JSON text.
+    /// Parses a tool call whose arguments are JSON text.
     pub fn new(tool: &str, arguments: &str, workspace: &Path) -> Self {
         let arguments = serde_json::from_str(arguments).unwrap_or_default();
         Self::with(tool, Arc::new(arguments), workspace)
@@ -48,18 +50,19 @@ impl ParsedCall {
         Self { tool: tool.to_owned(), arguments, workspace: workspace.to_owned(), path }
     }
 
-    /// Returns the name of the tool.
+    /// Returns the name of the called tool.
     pub fn tool(&self) -> &str {
         &self.tool
     }
 
-    /// Returns the workspace in which it runs.
+    /// Returns the workspace in which the tool call runs.
     pub fn workspace(&self) -> &Path {
         &self.workspace
     }
 
-    /// Returns the path relative to the workspace that rules are matched against, with its links resolved. A
-    /// path that leads out stays as it is, for the tool to refuse.
+    /// Returns the path of the tool call that policy rules are matched against: relative to the
+    /// workspace, with its links resolved. A path that leads out is only normalised, for the tool
+    /// to refuse.
     pub(crate) fn subject_path(&self) -> String {
         match &self.path {
             Ok(path) => path.real.display().to_string(),
@@ -72,7 +75,7 @@ impl ParsedCall {
 }
 
 impl PreparedCall {
-    /// Returns the call for the policy.
+    /// Returns the parsed tool call, which the policy judges.
     pub fn parsed(&self) -> &ParsedCall {
         &self.parsed
     }

@@ -14,7 +14,7 @@ use percent_encoding::percent_decode_str;
 
 use crate::paths::real_path;
 
-/// The server's own files.
+/// The server's private files: the data folder with the token, the password hash and the logs.
 #[derive(Debug, Clone, Default)]
 pub struct PrivateFiles {
     /// The data folder; `None` if nothing is private, as in tests.
@@ -25,39 +25,41 @@ pub struct PrivateFiles {
 /// Device and inode, which identify a file under all its names.
 pub(crate) type Inode = (u64, u64);
 
-/// How near a call can come to the private files.
+/// Degree to which a tool call can reach the server's private files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// The call names no private files and does not work near them.
+    /// The tool call names no private files and does not work near them.
     Elsewhere,
-    /// The call may reach private files.
+    /// The tool call may reach private files.
     Possible,
-    /// The call names private files.
+    /// The tool call names private files.
     Named,
 }
 
-/// Maximum length in bytes of a command that is analysed word by word.
+/// Maximum length in bytes of a shell command that is searched for private files word by word.
 const MAX_SEARCHED: usize = 16 * 1024;
-/// Maximum number of words of such a command.
+/// Maximum number of distinct words of a shell command that is searched for private files.
 const MAX_WORDS: usize = 1000;
-/// Maximum length of a path in bytes.
+/// Maximum length in bytes of a tool call's argument that may be a path.
 const MAX_PATH: usize = 4096;
-/// Maximum number of entries of the data folder that are checked; it has a few dozen.
+/// Maximum number of entries that are checked in each folder of the private files; there are a few
+/// dozen.
 const MAX_ENTRIES: usize = 10_000;
 /// Characters that a shell expands, so that the rest of a word may become anything.
 const UNCERTAIN: &[char] = &['*', '?', '[', '{', '$', '`'];
-/// Characters after which another command may begin.
+/// Characters in a shell command line after which another command may begin.
 const SEPARATORS: &[char] = &[';', '&', '|', '\n', '(', ')', '{', '}', '`'];
-/// Characters that end a word of a command, besides white space.
+/// Characters that end a word of a shell command, besides white space.
 const ENDS_OF_WORDS: &str = ";&|<>$`(){}[]*?!#~=:,@\"'\\";
 
 impl PrivateFiles {
-    /// Returns the files of a data folder; `home` is the home folder of the server's user.
+    /// Creates the set of private files from the data folder and the home folder of the server's
+    /// user.
     pub fn new(data: &Path, home: Option<&Path>) -> Self {
         Self { folder: Some(data.to_owned()), home: home.map(Path::to_owned) }
     }
 
-    /// Returns the real path of the data folder, if it is certain.
+    /// Returns the path of the data folder with its links resolved; `None` if it is not certain.
     pub fn real_folder(&self) -> Option<String> {
         Some(real_path(self.folder.as_ref()?)?.to_str()?.to_owned())
     }
@@ -88,7 +90,8 @@ impl PrivateFiles {
         found
     }
 
-    /// Returns whether the data folder is inside this folder or contains it.
+    /// Returns whether the data folder is inside the workspace or contains it. True if that is not
+    /// certain.
     pub fn is_near(&self, workspace: &Path) -> bool {
         let Some(folder) = &self.folder else { return false };
         match (real_path(folder), real_path(workspace)) {
@@ -99,7 +102,8 @@ impl PrivateFiles {
         }
     }
 
-    /// Returns how near a command comes that starts in this folder.
+    /// Returns whether a shell command that starts in `folder` names the private files or may reach
+    /// them.
     pub fn reach_of_command(&self, command: &str, folder: &Path) -> Reach {
         // `da"ta"` is the word `data` to a shell.
         let unquoted: String = command.chars().filter(|it| !"\"'\\".contains(*it)).collect();
@@ -120,8 +124,9 @@ impl PrivateFiles {
         reaches.max().unwrap_or(Reach::Elsewhere)
     }
 
-    /// Returns how near a word of a command comes. A word that the shell expands can become any path in the
-    /// folder before its first uncertain character.
+    /// Returns whether a word of a shell command names the private files or may reach them. A word
+    /// that the shell expands can become any path in the folder before its first uncertain
+    /// character.
     fn reach_of_word(&self, word: &str, folder: &Path) -> Reach {
         let Some(at) = word.find(UNCERTAIN) else { return self.reach_of_path(&folder.join(word)) };
         let known = word[..at].rfind('/').map_or("", |it| &word[..=it]);
@@ -145,8 +150,8 @@ impl PrivateFiles {
         text
     }
 
-    /// Returns how near a path comes. A folder that contains the private files may be searched or copied with
-    /// them.
+    /// Returns whether a path leads to private files, or to a folder that contains them and may be
+    /// searched or copied with them.
     fn reach_of_path(&self, path: &Path) -> Reach {
         let Some(folder) = &self.folder else { return Reach::Elsewhere };
         let is_around = || match (real_path(path), real_path(folder)) {
@@ -160,7 +165,8 @@ impl PrivateFiles {
         }
     }
 
-    /// Returns how near an argument comes that is or contains a path.
+    /// Returns whether an argument of a tool call that is or contains a path names the private
+    /// files or may reach them.
     pub fn reach_of_text(&self, text: &str, folder: &Path) -> Reach {
         if self.is_named_in(&self.with_home(text)) {
             return Reach::Named;
@@ -170,8 +176,8 @@ impl PrivateFiles {
         reaches.max().unwrap_or(Reach::Elsewhere)
     }
 
-    /// Returns the paths that a program may read from a text: unchanged, without a leading `@`, with plain
-    /// spaces, relative to the home folder, or from a `file:` URL.
+    /// Returns all paths that a program may take a tool call's argument for: unchanged, without a
+    /// leading `@`, with plain spaces, relative to the home folder, or from a `file:` URL.
     fn paths_of(&self, text: &str) -> Vec<String> {
         if text.is_empty() || text.len() > MAX_PATH {
             return Vec::new();
@@ -191,8 +197,8 @@ impl PrivateFiles {
         self.names().iter().any(|it| has_path(text, it))
     }
 
-    /// Returns the names of the data folder: as configured, its real path, and both relative to the home
-    /// folder, as after `~` and `$HOME`.
+    /// Returns the paths by which a tool call may name the data folder: as configured, its real
+    /// path, and both relative to the home folder, as after `~` and `$HOME`.
     fn names(&self) -> Vec<String> {
         let Some(folder) = &self.folder else { return Vec::new() };
         let both = |it: &PathBuf| [Some(it.clone()), real_path(it)].into_iter().flatten();
@@ -210,8 +216,9 @@ impl PrivateFiles {
     }
 }
 
-/// Returns the texts in a command that may be paths: between blanks, between characters that end words in a
-/// shell, and from each of those characters to the next blank, because names may contain them.
+/// Returns the texts in a shell command that may be paths: between blanks, between characters that
+/// end words in a shell, and from each of those characters to the next blank, because names may
+/// contain them.
 fn words(command: &str) -> impl Iterator<Item = &str> {
     let is_blank = |it: char| it.is_whitespace() || it.is_control();
     let is_end = move |it: char| is_blank(it) || ENDS_OF_WORDS.contains(it);
@@ -223,7 +230,7 @@ fn words(command: &str) -> impl Iterator<Item = &str> {
     tails.chain(command.split(is_end)).filter(|it| !it.is_empty())
 }
 
-/// Returns whether a part of the command is a bare `cd`, which changes to the home folder.
+/// Returns whether a part of a shell command is a bare `cd`, which changes to the home folder.
 fn goes_home(command: &str) -> bool {
     command.split(SEPARATORS).any(|it| {
         let mut words = it.split_whitespace();

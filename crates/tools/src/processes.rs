@@ -21,35 +21,39 @@ use transcript::CallId;
 
 pub use keeper::{keep, kept, program_of};
 
-/// Time that processes get to end by themselves.
+/// Time that processes get to end by themselves or after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
-/// Time after which a process that cannot be killed is given up.
+/// Time after SIGKILL at which the server stops waiting for a process that does not end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// Maximum number of ancestors. Process data change while they are read, so they may form a circle.
+/// Maximum number of ancestors of a process that are checked. Process data change while they are
+/// read, so the ancestors may form a circle.
 const MAX_DEPTH: usize = 1000;
 
-/// A variable that all processes of one command or agent inherit, and no others.
+/// Environment variable that all processes of one command, agent or MCP server inherit, and no
+/// others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// Name of the variable.
+    /// Name of the environment variable that marks the processes.
     pub name: &'static str,
-    /// Value of the variable.
+    /// Value of the environment variable that marks the processes.
     pub value: String,
 }
 
 impl Mark {
-    /// Returns the mark of a call, which a restarted server can derive from the log.
+    /// Returns the mark for the processes of a tool call, which a restarted server can derive from
+    /// the log.
     pub fn of_call(call: &CallId) -> Self {
         Self { name: "CALLBOARD_CALL", value: call.to_string() }
     }
 
-    /// Returns the mark of an MCP server, which a restarted server can derive from the configuration.
+    /// Returns the mark for the processes of an MCP server, which a restarted server can derive
+    /// from the configuration.
     pub fn of_mcp_server(value: &str) -> Self {
         Self { name: "CALLBOARD_MCP_SERVER", value: value.to_owned() }
     }
 
-    /// Returns the mark of an agent's program.
+    /// Returns the mark for the processes of an agent's program.
     pub fn of_agent(value: String) -> Self {
         Self { name: "CALLBOARD_MARK", value }
     }
@@ -59,69 +63,74 @@ impl Mark {
 #[derive(Debug, Clone)]
 pub struct Processes {
     group: Option<Pid>,
-    /// The keeper, whose descendants belong to the set; it ends by itself when it has none.
+    /// Process id of the keeper, whose descendants belong to the set; `None` without a keeper. A
+    /// keeper ends by itself when it has no descendants.
     keeper: Option<Pid>,
-    /// Marked environment variable, as `NAME=value`; `None` to ignore environments.
+    /// Environment variable that marks the processes, as `NAME=value`; `None` to ignore
+    /// environments.
     mark: Option<String>,
 }
 
-/// A process by its number and start time, because numbers are reused.
+/// Process id and start time, which identify a process even if its id is reused.
 pub type Begun = (Pid, u64);
 
-/// Selects some of the processes.
+/// Selection among the processes of a command, agent or MCP server.
 #[derive(Clone)]
 enum Selection {
     All,
-    /// Commands of a program, except these. A program starts commands in separate Unix sessions so that it
-    /// can end them; its own helpers, such as MCP servers, stay in its session.
+    /// Commands that a program has started, except these. A program starts commands in separate
+    /// Unix sessions so that it can end them; its own helpers, such as MCP servers, stay in its
+    /// session.
     CommandsBut(Vec<Begun>),
 }
 
 impl Processes {
-    /// Returns the processes of a program without keeper; `leader` is the number of its process and group.
+    /// Returns the processes of a program without a keeper; `leader` is the id of its process and
+    /// its process group.
     pub fn of(leader: Option<u32>, mark: &Mark) -> Self {
         let group = leader.and_then(as_pid);
         Self { group, keeper: None, mark: Some(format!("{}={}", mark.name, mark.value)) }
     }
 
-    /// Returns the processes of a program with this keeper.
+    /// Returns the processes of a program with a keeper, given by the keeper's process id.
     pub fn kept(keeper: Option<u32>, mark: &Mark) -> Self {
         let of = Self::of(keeper, mark);
         Self { keeper: of.group, ..of }
     }
 
-    /// Returns the processes that an earlier server left behind. The keeper is given with its start time
-    /// and ignored if its number belongs to another process now.
+    /// Returns the processes that an earlier Callboard server left behind. The keeper is given by
+    /// process id and start time, and is ignored if its id belongs to another process now.
     pub fn of_earlier(keeper: Option<(u32, u64)>, mark: &Mark) -> Self {
         let alive = keeper.filter(|(pid, started)| start_time(*pid) == Some(*started));
         Self::kept(alive.map(|(pid, _)| pid), mark)
     }
 
-    /// Returns the descendants of a keeper.
+    /// Returns the set of all processes that descend from a keeper.
     fn below(keeper: Pid) -> Self {
         Self { group: None, keeper: Some(keeper), mark: None }
     }
 
-    /// Terminates all processes: first with SIGTERM, then with SIGKILL.
+    /// Terminates all processes of the set, first with SIGTERM, then with SIGKILL.
     pub async fn end(&self) {
         self.off_thread(Self::end_here).await;
     }
 
-    /// Terminates all processes on this thread.
+    /// Terminates all processes of the set, blocking the current thread.
     fn end_here(&self) {
         for (signal, limit) in [(Signal::TERM, GRACE), (Signal::KILL, KILL_TIMEOUT)] {
             self.wait(&Selection::All, Some(signal), limit);
         }
     }
 
-    /// Returns the running commands of a program.
+    /// Returns the running commands that the program has started.
     pub fn commands(&self) -> Vec<Begun> {
         let found = self.found(&Selection::CommandsBut(Vec::new())).unwrap_or_default();
         found.into_iter().filter_map(|it| Some((it, start_time(number(it))?))).collect()
     }
 
-    /// Waits until the commands of a program have ended, except these earlier ones, and then terminates the
-    /// rest. For a program that has reported their end. Does nothing if the system lists no processes.
+    /// Waits until the commands that a program has started have ended, except `earlier` ones, and
+    /// then terminates the rest. For a program that has reported the end of its commands. Does
+    /// nothing if the system lists no processes.
     pub async fn end_commands_but(&self, earlier: &[Begun]) {
         let selection = Selection::CommandsBut(earlier.to_vec());
         let steps =
@@ -134,14 +143,16 @@ impl Processes {
         .await;
     }
 
-    /// Runs blocking work on another thread, because scanning all processes takes time.
+    /// Runs blocking work on these processes on another thread, because scanning all processes
+    /// takes time.
     async fn off_thread(&self, end: impl FnOnce(&Self) + Send + 'static) {
         let processes = self.clone();
         // It fails only while the server shuts down.
         let _ = tokio::task::spawn_blocking(move || end(&processes)).await;
     }
 
-    /// Waits until no process is left or the time is over, signalling each process once.
+    /// Waits until no selected process is left or the time is over. Each process gets the signal
+    /// once.
     fn wait(&self, selection: &Selection, signal: Option<Signal>, limit: Duration) {
         let started = Instant::now();
         let mut signalled = Vec::new();
@@ -166,7 +177,8 @@ impl Processes {
         }
     }
 
-    /// Signals each process once, including processes started meanwhile.
+    /// Sends a signal to each selected process that is not in `signalled` and adds it, but spares a
+    /// keeper that is still needed.
     fn signal(&self, selection: &Selection, signal: Signal, signalled: &mut Vec<Pid>) {
         let Some(found) = self.found(selection) else {
             let _ = self.group.map(|it| kill_process_group(it, signal));
@@ -192,10 +204,11 @@ impl Processes {
         }
     }
 
-    /// Returns the live processes, oldest first; `None` if the system does not list processes.
+    /// Returns the live processes of the selection, oldest first; `None` if the system does not
+    /// list processes.
     ///
-    /// The order makes sure that a program is signalled before its commands, so that it does not take
-    /// their end for a result.
+    /// The order makes sure that a program is signalled before its commands, so that it does not
+    /// take their end for a result.
     fn found(&self, selection: &Selection) -> Option<Vec<Pid>> {
         let entries = std::fs::read_dir("/proc").ok()?;
         let names = entries.flatten().filter_map(|it| it.file_name().to_str()?.parse().ok());
@@ -238,7 +251,7 @@ impl Processes {
     }
 }
 
-/// Returns whether the ancestor is the parent, or one of its ancestors.
+/// Returns whether a process with this parent is a descendant of the process `ancestor`.
 fn is_below(ancestor: u32, parent: u32, parent_of: impl Fn(u32) -> Option<u32>) -> bool {
     let mut ancestors = std::iter::successors(Some(parent), |it| parent_of(*it));
     ancestors.by_ref().take(MAX_DEPTH).any(|it| it == ancestor)
@@ -258,13 +271,13 @@ fn number(pid: Pid) -> u32 {
     pid.as_raw_nonzero().get().cast_unsigned()
 }
 
-/// Returns the start time of a process in clock ticks since boot. Together with the number it identifies
-/// the process until the next boot.
+/// Returns the start time of a process in clock ticks since boot. Together with the process id it
+/// identifies the process until the next boot.
 pub fn start_time(pid: u32) -> Option<u64> {
     Some(Stat::of(pid)?.started)
 }
 
-/// Fields of `/proc/PID/stat`.
+/// State of a process, from the fields of `/proc/PID/stat`.
 struct Stat {
     is_alive: bool,
     parent: u32,

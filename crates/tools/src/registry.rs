@@ -22,40 +22,41 @@ use crate::prepared::{ParsedCall, PreparedCall, PreparedTool};
 use crate::workspace::FilePath;
 use crate::{Stopped, ToolContext, ToolEvent, Web, failed, interrupted};
 
-/// Time that a stopped call gets to clean up.
+/// Time that a stopped tool call gets to clean up.
 const CLEAN_UP: Duration = Duration::from_secs(5);
-/// Pause before the second attempt; later ones take a multiple of it.
+/// Unit of the pause between attempts at a tool call, multiplied by the number of the next attempt.
 const BACKOFF: Duration = Duration::from_millis(500);
 
 /// A tool as it is described to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ToolSpec {
-    /// Name by which a model calls it.
+    /// Name by which a model calls the tool.
     pub name: Cow<'static, str>,
     /// Purpose of the tool and when to use it.
     pub description: Cow<'static, str>,
-    /// JSON schema of the arguments.
+    /// JSON schema of the tool's arguments.
     pub parameters: Value,
 }
 
 /// Settings that apply to all tools.
 #[derive(Debug)]
 pub struct ToolSettings {
-    /// Timeout of a built-in tool.
+    /// Timeout of each attempt at a call of a built-in tool.
     pub time_limit: Duration,
-    /// Rate limit: calls of one session in a minute; zero is no limit.
+    /// Rate limit: maximum number of tool calls of one session per minute; zero for no limit.
     pub per_minute: usize,
-    /// Number of retries after a transient failure.
+    /// Maximum number of retries of a tool call after transient failures.
     pub retries: u32,
-    /// How `http_get` reaches the internet.
+    /// Name resolution and allowed addresses of the tool `http_get`.
     pub web: Web,
-    /// Environment of commands.
+    /// Environment of the commands that the tool `shell` runs, as names and values.
     pub environment: Vec<(OsString, OsString)>,
 }
 
 #[cfg(any(test, feature = "testing"))]
 impl ToolSettings {
-    /// Returns settings that reach the public internet only and find programs in the usual folders.
+    /// Returns tool settings for tests, which reach the public internet only and find programs in
+    /// the usual folders.
     pub fn for_tests() -> Self {
         Self {
             time_limit: Duration::from_secs(60),
@@ -67,7 +68,7 @@ impl ToolSettings {
     }
 }
 
-/// All tools: built in, or of MCP servers.
+/// Registry of all tools: the built-in tools and the tools of MCP servers.
 pub struct Tools {
     built_in: Vec<BuiltIn>,
     mcp: McpServers,
@@ -80,12 +81,12 @@ struct BuiltIn {
 }
 
 impl Tools {
-    /// Returns the registry of the built-in tools and the tools of these servers.
+    /// Returns the registry of the built-in tools and the tools of these MCP servers.
     pub fn new(settings: ToolSettings, mcp: McpServers) -> Self {
         Self::with(&BUILT_IN, settings, mcp)
     }
 
-    /// Returns a registry without MCP servers.
+    /// Returns a registry of the built-in tools, without MCP servers.
     #[cfg(any(test, feature = "testing"))]
     pub fn built_in(settings: ToolSettings) -> Self {
         Self::new(settings, McpServers::default())
@@ -111,7 +112,7 @@ impl Tools {
         &self.settings
     }
 
-    /// Describes every tool that is currently known.
+    /// Describes every currently known tool for a model.
     pub fn specs(&self) -> Vec<ToolSpec> {
         let of_servers = self.mcp.tools().into_iter().map(|it| ToolSpec {
             name: it.name.clone().into(),
@@ -121,7 +122,7 @@ impl Tools {
         self.built_in.iter().map(BuiltIn::spec).chain(of_servers).collect()
     }
 
-    /// Describes the tools that program agents are offered.
+    /// Describes the built-in tools that program agents are offered.
     pub fn for_programs(&self) -> impl Iterator<Item = ToolSpec> {
         self.built_in.iter().filter(|it| FOR_PROGRAMS.contains(&it.tool.name)).map(BuiltIn::spec)
     }
@@ -131,7 +132,7 @@ impl Tools {
         self.built_in.iter().any(|it| it.tool.name == name) || self.mcp.find(name).is_some()
     }
 
-    /// Parses and checks a call, and resolves the path that it names.
+    /// Parses and checks a tool call, and resolves the path that it names.
     pub fn prepare(&self, name: &str, arguments: &str, workspace: &Path) -> PreparedCall {
         let arguments = parse(arguments);
         let tool = self.find(name, &arguments);
@@ -140,13 +141,14 @@ impl Tools {
         PreparedCall { parsed, tool }
     }
 
-    /// Returns why a call could not run even if it were approved. A tool that an MCP server may still
-    /// offer counts as possible: its call must be judged by the policy.
+    /// Returns the error of a tool call that could not run even if it were approved; `None` if it
+    /// is possible. A tool that an MCP server may still offer counts as possible: its call must be
+    /// judged by the policy.
     pub fn why_impossible(&self, call: &PreparedCall) -> Option<ErrorInfo> {
         self.up_to_date(call).err().filter(|_| !self.mcp.may_offer(&call.parsed.tool))
     }
 
-    /// Runs a call to its one outcome, with retries where the tool allows them.
+    /// Runs a tool call and returns its outcome, after retries if the tool allows them.
     pub async fn run(&self, call: &PreparedCall, context: ToolContext) -> ToolOutcome {
         tokio::select! {
             biased;
@@ -172,8 +174,8 @@ impl Tools {
         }
     }
 
-    /// Runs one attempt. When a stop or the timeout ends it early, the tool is signalled and gets time to
-    /// clean up.
+    /// Runs one attempt at a tool call. When a stop or the timeout ends it early, the tool is
+    /// signalled and gets time to clean up.
     async fn attempt(
         &self,
         prepared: &PreparedTool,
@@ -196,7 +198,8 @@ impl Tools {
         failed(why)
     }
 
-    /// Returns the tool of a call. The tools of an MCP server may have changed since the call was prepared.
+    /// Returns the current tool and the checked arguments of a tool call. The tools of an MCP
+    /// server may have changed since the call was prepared.
     fn up_to_date(&self, call: &PreparedCall) -> Result<PreparedTool, ErrorInfo> {
         let ParsedCall { tool: name, arguments, .. } = &call.parsed;
         let is_current = match &call.tool {
@@ -246,7 +249,8 @@ impl PreparedTool {
         }
     }
 
-    /// Returns whether the call may be repeated. A failed call of an MCP server may have had effects.
+    /// Returns whether the tool call may be repeated after a transient failure. A failed call of an
+    /// MCP tool may have had effects, so it is never repeated.
     fn may_repeat(&self) -> bool {
         match self {
             Self::BuiltIn(tool, _) => tool.may_repeat,
@@ -285,7 +289,8 @@ fn timed_out(limit: Duration) -> ErrorInfo {
     ErrorInfo::new(ErrorCode::ToolTimeout, message)
 }
 
-/// Returns whether another attempt may succeed. An error that the tool itself reported would recur.
+/// Returns whether another attempt at a tool call that failed with this error may succeed. An error
+/// that the tool itself reported would recur.
 fn is_transient(error: &ErrorInfo) -> bool {
     matches!(error.code, ErrorCode::ToolFailed | ErrorCode::ToolTimeout)
 }

@@ -8,25 +8,25 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-/// A function that resolves a name.
+/// Function that resolves a host name to IP addresses.
 type LookUp = dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync;
 
-/// Access to the web: name resolution and the addresses that may be contacted.
+/// Access of tools to the web: name resolution and the addresses that may be contacted.
 #[derive(Clone)]
 pub struct Web {
-    /// Resolves a name to all its addresses.
+    /// Function that resolves a host name to all its IP addresses.
     pub look_up: Arc<LookUp>,
-    /// Returns whether an address may be contacted.
+    /// Function that returns whether an IP address may be contacted.
     pub may_ask: fn(IpAddr) -> bool,
 }
 
 impl Web {
-    /// Allows the public internet only.
+    /// Returns web access to the public internet only.
     pub fn public() -> Self {
         Self { look_up: Arc::new(|name| Box::pin(by_system(name))), may_ask: is_public }
     }
 
-    /// Allows also this machine and private networks.
+    /// Returns web access to all addresses, including this machine and private networks.
     pub fn with_private() -> Self {
         Self { may_ask: |_| true, ..Self::public() }
     }
@@ -54,7 +54,7 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Returns whether the address is outside the special-purpose blocks of the IANA registry.
+/// Returns whether an IPv4 address is outside the special-purpose blocks of the IANA registry.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     let is_special = matches!(
@@ -73,8 +73,8 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !is_special
 }
 
-/// Returns whether the address is in the allocated global unicast block, outside the parts for tunnels into
-/// IPv4 (Teredo, 6to4), tests and documentation.
+/// Returns whether an IPv6 address is in the allocated global unicast block, outside the parts for
+/// tunnels into IPv4 (Teredo, 6to4), tests and documentation.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [a, b, ..] = address.segments();
     let is_global_unicast = a & 0xe000 == 0x2000;

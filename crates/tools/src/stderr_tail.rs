@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The end of a stream that is still being written.
+/// Stderr tail of a program, which is updated while the program writes to stderr.
 #[derive(Clone)]
 pub struct StderrTail {
     limit: usize,
@@ -14,17 +14,17 @@ pub struct StderrTail {
 #[derive(Default)]
 struct Kept {
     bytes: Vec<u8>,
-    /// Total number of bytes.
+    /// Total number of bytes that the program has written to stderr.
     written: u64,
 }
 
 impl StderrTail {
-    /// Returns an empty tail that keeps `limit` bytes.
+    /// Returns an empty stderr tail that keeps the last `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self { limit, kept: Arc::default() }
     }
 
-    /// Reads the stream to its end.
+    /// Reads the stderr of a program to its end and keeps its tail.
     pub async fn listen(self, mut pipe: impl AsyncRead + Unpin) {
         let mut buffer = vec![0; 4096];
         while let Ok(n @ 1..) = pipe.read(&mut buffer).await {
@@ -40,17 +40,18 @@ impl StderrTail {
         kept.bytes.drain(..surplus);
     }
 
-    /// Returns the kept text.
+    /// Returns the text of the stderr tail.
     pub fn get(&self) -> String {
         self.since(0)
     }
 
-    /// Returns the number of bytes written so far.
+    /// Returns the number of bytes that the program has written to stderr so far.
     pub fn written(&self) -> u64 {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).written
     }
 
-    /// Returns the text written after the first `before` bytes, as far as it is kept.
+    /// Returns the text that the program wrote to stderr after the first `before` bytes, as far as
+    /// it is kept.
     pub fn since(&self, before: u64) -> String {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = usize::try_from(kept.written.saturating_sub(before)).unwrap_or(usize::MAX);

@@ -18,28 +18,29 @@ use crate::paths::real_path;
 use crate::private_files::{Inode, PrivateFiles};
 use crate::tool_error;
 
-/// Maximum size in bytes of a file that is read or searched.
+/// Maximum size in bytes of a workspace file that a tool reads or searches.
 pub(crate) const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// An open workspace folder.
+/// An open workspace folder, through which tools open files and folders inside it.
 pub(crate) struct Workspace {
     root: PathBuf,
     folder: Folder,
     private: PrivateFiles,
-    /// The server's own files, which no tool may open.
+    /// Inodes of the server's private files, which no tool may open.
     inodes: HashSet<Inode>,
 }
 
 /// A path inside the workspace, relative to it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FilePath {
-    /// The path as given, normalised, for messages; `.` is the workspace itself.
+    /// The path in the workspace as given, normalised, for messages; `.` is the workspace itself.
     pub(crate) given: PathBuf,
-    /// The path with its links resolved, for opening; empty for the workspace itself.
+    /// The path in the workspace with its links resolved, for opening; empty for the workspace
+    /// itself.
     pub(crate) real: PathBuf,
 }
 
-/// Reason why a file cannot be read as text.
+/// Reason why a workspace file cannot be read as text.
 pub(crate) enum Unreadable {
     TooLarge(u64),
     Binary(u64),
@@ -49,7 +50,8 @@ pub(crate) enum Unreadable {
 }
 
 impl FilePath {
-    /// Resolves a path that an agent gave.
+    /// Resolves a path that an agent gave. Fails if it leads out of the workspace or its target is
+    /// not certain.
     pub(crate) fn resolve(path: &Path, workspace: &Path) -> Result<Self, ErrorInfo> {
         let root = real_path(workspace).ok_or_else(|| uncertain(path))?;
         let normal = normalize(path);
@@ -66,7 +68,7 @@ impl FilePath {
         Ok(Self { given, real })
     }
 
-    /// Returns the path of an entry of this folder that is no link.
+    /// Returns the path of an entry of the folder at this path. The entry must be no symbolic link.
     pub(crate) fn join(&self, name: impl AsRef<Path>) -> Self {
         let is_root = self.given == Path::new(".");
         let given = if is_root { PathBuf::new() } else { self.given.clone() };
@@ -83,12 +85,13 @@ impl Workspace {
         Ok(Self { root: root.to_owned(), folder, private, inodes })
     }
 
-    /// Resolves a path that a tool uses besides the one it was called with.
+    /// Resolves a path that a tool opens besides the one in its arguments. `None` if it leads out
+    /// of the workspace or its target is not certain.
     pub(crate) fn resolve(&self, path: &Path) -> Option<FilePath> {
         FilePath::resolve(path, &self.root).ok()
     }
 
-    /// Refuses a path to the server's own files.
+    /// Returns an error if a path leads to the server's private files or may lead there.
     pub(crate) fn check(&self, path: &FilePath) -> Result<(), ErrorInfo> {
         let full = self.root.join(&path.given);
         if !self.private.holds(&full) {
@@ -105,7 +108,8 @@ impl Workspace {
         if self.is_private(&metadata) { Err(private(&path.given)) } else { Ok(folder) }
     }
 
-    /// Returns whether an open file is private. Checked after opening, so that swapping it has no effect.
+    /// Returns whether an open file or folder belongs to the server's private files. Checked after
+    /// opening, so that swapping it has no effect.
     fn is_private(&self, opened: &Metadata) -> bool {
         self.inodes.contains(&(opened.dev(), opened.ino()))
     }
@@ -134,8 +138,8 @@ impl Workspace {
         read_text(&file)
     }
 
-    /// Replaces the content of a file, creating it and its folders if they are missing. Returns whether the
-    /// file is new.
+    /// Replaces the content of a workspace file, creating it and its folders if they are missing.
+    /// Returns whether the file is new.
     pub(crate) fn write(&self, path: &FilePath, text: &str) -> Result<bool, ErrorInfo> {
         let explain = |error: io::Error| self.explain(&error, path, "file");
         let is_new = match self.folder.file_type(&path.real) {
@@ -157,7 +161,8 @@ impl Workspace {
         Ok(is_new)
     }
 
-    /// Returns the error, for a model, of a file or folder that cannot be opened.
+    /// Returns the error, written for a model, about a workspace file or folder that cannot be
+    /// opened.
     pub(crate) fn explain(&self, error: &io::Error, path: &FilePath, kind: &str) -> ErrorInfo {
         let name = path.given.display();
         match error.kind() {
@@ -174,7 +179,7 @@ impl Workspace {
         }
     }
 
-    /// Returns the path of an entry in the same folder with a similar name.
+    /// Returns the path of an entry whose name is similar to a missing one in the same folder.
     fn similar(&self, path: &FilePath) -> Option<String> {
         const MAX_ENTRIES: usize = 1000;
         let wanted = path.given.file_name()?.to_str()?.to_lowercase();
@@ -196,8 +201,8 @@ impl From<io::Error> for Unreadable {
     }
 }
 
-/// Normalises a path lexically, so that the judged path is the opened one even where `link/..` would lead
-/// elsewhere. Leading `..` stay, to be refused.
+/// Normalises a path lexically, so that the path that the policy judges is the one that is opened,
+/// even where `link/..` would lead elsewhere. Leading `..` are kept, to be refused.
 pub(crate) fn normalize(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {
@@ -244,7 +249,7 @@ pub(crate) fn private(path: &Path) -> ErrorInfo {
     ))
 }
 
-/// Returns the refusal of a path whose target is not certain, so that it may be a private file.
+/// Returns the error for a path whose target is not certain, so that it may be a private file.
 fn uncertain(path: &Path) -> ErrorInfo {
     tool_error(format!(
         "'{}' cannot be opened: it is not certain where its links lead. Use a direct path.",
@@ -259,7 +264,7 @@ fn outside(path: &Path) -> ErrorInfo {
     ))
 }
 
-/// Returns the refusal of a path in which a link was placed after the call was prepared.
+/// Returns the error for a path in which a link was placed after the tool call was prepared.
 fn changed(path: &Path) -> ErrorInfo {
     tool_error(format!(
         "'{}' leads elsewhere than when the call was checked, so it was not opened. Try again.",

@@ -8,16 +8,17 @@ use crate::policy::FileTool;
 use crate::workspace::{FilePath, Workspace, normalize};
 use crate::{ParsedCall, PrivateFiles};
 
-/// Tools that replace a whole file: ours, and those of programs.
+/// Names of the tools that replace a whole file: the built-in one, and those of program agents.
 const WRITERS: [&str; 3] = ["write_file", "Write", "write"];
-/// Maximum size in bytes of a file whose text is included: it goes into the log and onto the page.
+/// Maximum size in bytes of a file whose current text is shown on the approval card for overwriting
+/// it, and so gets into the log.
 const MAX_SHOWN: u64 = 64 * 1024;
 
-/// Returns the file that the call would write, following links. `None` if the call writes no file, or the
-/// file is not certain.
+/// Returns the file that a tool call would write, following links. `None` if the tool call writes
+/// no file, or the file is not certain or private.
 ///
-/// The arguments of an edit already show the replaced text, so for an edit the file is returned only if it
-/// is not the one that the path names.
+/// The arguments of an edit already show the replaced text, so for an edit the file is returned
+/// only if it is not the one that the path names.
 pub fn write_target(call: &ParsedCall, private: &PrivateFiles) -> Option<WriteTarget> {
     let ParsedCall { tool, arguments, workspace, .. } = call;
     let file_tool = FileTool::find(tool, true).or_else(|| FileTool::find(tool, false))?;

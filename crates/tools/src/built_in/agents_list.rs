@@ -26,7 +26,8 @@ enum State {
     Ready,
     /// The agent has an active run in another session.
     Busy,
-    /// The agent is not installed, or its key is missing.
+    /// The agent cannot be used, for example because its program is not installed or its key is
+    /// missing.
     Unavailable,
 }
 

@@ -23,7 +23,7 @@ pub(super) const TOOL: Tool = Tool {
     work: Work::WaitingForOthers(run),
 };
 
-/// Maximum timeout in seconds: a day.
+/// Maximum time in seconds that an agent can wait for the reply to its message: one day.
 const MAX_SECONDS: u64 = 24 * 60 * 60;
 
 #[derive(Deserialize)]

@@ -90,7 +90,8 @@ async fn ask(url: &Url, web: &Web) -> Result<Response, ErrorInfo> {
     client.get(url.clone()).send().await.map_err(|error| unreachable(url, &error))
 }
 
-/// Returns the address to connect to. One private address among several is enough to refuse.
+/// Resolves the host of a URL and returns the address to connect to. Fails if any of the host's
+/// addresses may not be contacted, such as one in a private network.
 async fn checked_address(url: &Url, web: &Web) -> Result<SocketAddr, ErrorInfo> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(tool_error(format!("'{url}' is not an http or https address.")));
@@ -133,7 +134,7 @@ fn next_hop(url: &Url, response: &Response) -> Result<Option<Url>, ErrorInfo> {
     )))
 }
 
-/// Returns whether a redirect stays on the same origin, or upgrades the same host to https.
+/// Returns whether an HTTP redirect stays on the same origin, or upgrades the same host to https.
 pub(crate) fn stays_with_host(url: &Url, next: &Url) -> bool {
     let is_upgrade = (url.scheme(), next.scheme()) == ("http", "https")
         && url.port().is_none()
@@ -178,7 +179,8 @@ fn unreachable(url: &Url, error: &reqwest::Error) -> ErrorInfo {
     failure(url, &innermost.to_string())
 }
 
-/// Returns the error of a transient failure.
+/// Returns the error for a URL that could not be read, with an error code that allows a retry of
+/// the tool call.
 fn failure(url: &Url, why: &str) -> ErrorInfo {
     ErrorInfo::new(ErrorCode::ToolFailed, format!("'{url}' could not be read: {why}."))
 }

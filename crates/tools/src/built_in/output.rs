@@ -8,12 +8,13 @@ use transcript::OutputStream;
 
 use crate::{ToolContext, ToolEvent};
 
-/// Maximum output of a command in bytes. All output is kept, so a command that prints more is stopped.
+/// Maximum output of a shell command in bytes. All output is kept, so a command that prints more is
+/// stopped.
 pub(super) const MAX_OUTPUT: u64 = 16 * 1024 * 1024;
-/// Size of the read buffer in bytes.
+/// Size in bytes of the buffer for reading the output of a shell command.
 const BUFFER: usize = 8 * 1024;
 
-/// Counts the output of a command in all its pipes.
+/// Number of bytes that a shell command has printed to stdout and stderr together.
 #[derive(Default)]
 pub(super) struct Printed {
     bytes: AtomicU64,
@@ -21,12 +22,12 @@ pub(super) struct Printed {
 }
 
 impl Printed {
-    /// Returns whether the limit is exceeded.
+    /// Returns whether the shell command has printed more than [`MAX_OUTPUT`].
     pub(super) fn is_too_much(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) > MAX_OUTPUT
     }
 
-    /// Resolves when the limit is exceeded.
+    /// Waits until the shell command has printed more than [`MAX_OUTPUT`].
     pub(super) async fn too_much(&self) {
         self.is_too_much.notified().await;
     }
@@ -39,7 +40,8 @@ impl Printed {
     }
 }
 
-/// Reports all output. Ends when the pipe is closed or the limit is exceeded.
+/// Reports the output of a shell command from one pipe as tool events. Returns when the pipe is
+/// closed, the output limit is exceeded, or nobody receives the events any more.
 pub(super) async fn stream_output(
     mut pipe: impl AsyncRead + Unpin,
     stream: OutputStream,
@@ -63,10 +65,10 @@ pub(super) async fn stream_output(
     }
 }
 
-/// Decodes chunks of UTF-8 that may be cut within a character. Invalid bytes become U+FFFD.
+/// Decoder of UTF-8 chunks, which may be cut within a character. Invalid bytes become U+FFFD.
 #[derive(Default)]
 pub(super) struct Decoder {
-    /// The beginning of an incomplete character.
+    /// Bytes of the incomplete UTF-8 character at the end of the last chunk.
     rest: Vec<u8>,
 }
 
@@ -89,7 +91,7 @@ impl Decoder {
     }
 }
 
-/// Returns the end of the bytes, from the start of the last character, which may be incomplete.
+/// Returns the bytes from the start of the last UTF-8 character, which may be incomplete.
 fn last_character(bytes: &[u8]) -> &[u8] {
     let is_start = |byte: u8| byte & 0b1100_0000 != 0b1000_0000;
     let near_end = bytes.len().saturating_sub(4);

@@ -115,7 +115,7 @@ fn run(
 
 struct Search<'a> {
     lines: Lines,
-    /// Patterns of files to search; `None` for all files.
+    /// Glob patterns of the files to search; `None` for all files.
     include: Option<Gitignore>,
     exclude: Gitignore,
     max_results: usize,
@@ -127,8 +127,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Searches folders. They are kept as paths, not as handles, because there may be more than a process
-    /// can open.
+    /// Searches a folder and its subfolders. Pending folders are kept as paths, not as handles,
+    /// because there may be more than a process can open.
     fn folders(&mut self, start: FilePath) -> Result<(), ErrorInfo> {
         let ignored = Ignored::above(self.workspace, &start);
         let mut waiting = vec![(start, ignored)];
@@ -179,7 +179,8 @@ impl Search<'_> {
     }
 }
 
-/// Returns the files and folders in a folder by name; none if it cannot be read.
+/// Returns the files and the subfolders of a folder, each sorted by name; both lists are empty if
+/// the folder cannot be read.
 fn contents(workspace: &Workspace, folder: &FilePath) -> (Vec<FilePath>, Vec<FilePath>) {
     let (mut files, mut folders) = (Vec::new(), Vec::new());
     let Ok(opened) = workspace.folder(folder) else { return (files, folders) };

@@ -31,7 +31,7 @@ pub(super) const TOOL: Tool = Tool {
     work: Work::Waiting(run),
 };
 
-/// Time to read the rest of the output when all processes have ended.
+/// Timeout for reading the rest of a shell command's output after all its processes have ended.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]

@@ -31,16 +31,16 @@ use super::tool::MAX_TOOLS;
 use super::{McpSettings, ServerTransport};
 use crate::processes::Mark;
 
-/// Maximum size of one message of a server in bytes.
+/// Maximum size in bytes of one message of an MCP server.
 const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 const MAX_PAGES: usize = 50;
 const CONNECT: Duration = Duration::from_secs(15);
-/// Timeout of closing a connection.
+/// Timeout of closing the connection to an MCP server.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Number of attempts to resume a broken stream before its call fails.
+/// Number of attempts to resume a broken HTTP stream of an MCP server before its tool call fails.
 const RECONNECTS: usize = 4;
 
-/// An open connection.
+/// An open connection to an MCP server.
 pub(super) struct Connection {
     peer: Peer<RoleClient>,
     service: Mutex<RunningService<RoleClient, ClientConfig>>,
@@ -48,14 +48,14 @@ pub(super) struct Connection {
     process: Option<Process>,
 }
 
-/// A call in progress on the server.
+/// A tool call in progress on an MCP server.
 pub(super) struct RunningCall {
     pub(super) handle: RequestHandle<RoleClient>,
     pub(super) progress: mpsc::Receiver<String>,
 }
 
 impl Connection {
-    /// Connects to a server. The error completes the sentence "The MCP server 'x' ...: ".
+    /// Connects to an MCP server. The error completes the sentence "The MCP server 'x' ...: ".
     pub(super) async fn open(
         settings: &McpSettings,
         mark: &Mark,
@@ -101,7 +101,7 @@ impl Connection {
         !self.notifications.is_closed() && !self.peer.is_transport_closed()
     }
 
-    /// Marks the connection as unusable.
+    /// Marks the connection to the MCP server as unusable.
     pub(super) fn mark_closed(&self) {
         self.notifications.close();
     }
@@ -118,7 +118,8 @@ impl Connection {
         self.process.as_ref()?.pid
     }
 
-    /// Returns the server's list of tools, from all pages.
+    /// Requests all pages of the MCP server's list of tools, up to a maximum number of pages and
+    /// tools.
     pub(super) async fn list_tools(&self) -> Result<Vec<Value>, String> {
         self.notifications.clear_tools_changed();
         let mut tools = Vec::new();
@@ -153,7 +154,7 @@ impl Connection {
         Ok(RunningCall { handle, progress })
     }
 
-    /// Resolves when the connection is closed, and returns the reason.
+    /// Waits until the connection to the MCP server is closed, and returns the reason.
     pub(super) async fn lost(&self) -> String {
         self.notifications.closed().await;
         if let Some(why) = self.notifications.failure() {
@@ -178,7 +179,7 @@ impl Connection {
     }
 }
 
-/// Describes an error for a person or a model.
+/// Describes an error of a request to an MCP server for a person or a model.
 pub(super) fn describe(error: &ServiceError) -> String {
     match error {
         ServiceError::McpError(error) => format!("it answered with an error: {}", error.message),
@@ -218,7 +219,8 @@ async fn handshake(
     }
 }
 
-/// Returns the HTTP transport. It follows no redirects, because headers may contain keys for one host.
+/// Returns the HTTP transport to an MCP server. It follows no redirects, because headers may
+/// contain keys for one host.
 fn http_transport(
     url: &str,
     headers: &[(String, String)],
@@ -247,10 +249,11 @@ fn http_transport(
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
-/// A reader that fails when a line is too long, instead of waiting for its end.
+/// Reader of an MCP server's stdout that fails when a line is longer than [`MAX_MESSAGE`], instead
+/// of waiting for the end of the line.
 struct Bounded<R> {
     pipe: R,
-    /// Length of the incomplete line in bytes.
+    /// Number of bytes read so far of the incomplete line of the MCP server's stdout.
     line: usize,
     notifications: Arc<Notifications>,
 }

@@ -12,9 +12,9 @@ use transcript::{Attachment, ErrorCode, ErrorInfo};
 
 use super::StoreFile;
 
-/// Maximum size of a text in bytes; a longer one becomes a file.
+/// Maximum size in bytes of a text in the result of an MCP tool call; a longer one becomes a file.
 const MAX_TEXT: usize = 64 * 1024;
-/// Bytes of each end of a long text that stay in the result.
+/// Number of bytes of each end of a long text that stay in the result of an MCP tool call.
 const EDGE: usize = 8 * 1024;
 const MAX_ERROR: usize = 2000;
 
@@ -126,7 +126,8 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    /// Returns the text and the result.
+    /// Returns the joined texts and the complete result of an MCP tool call. A long text is stored
+    /// as a file, and only its ends are returned.
     async fn into_result(mut self) -> (String, Value) {
         let mut text = self.texts.join("\n\n");
         if text.len() > MAX_TEXT {
@@ -154,7 +155,7 @@ fn ends(text: &str) -> String {
     format!("{head}\n[{left_out} bytes left out; all of it is kept as a file]\n{tail}")
 }
 
-/// Returns a file name from an address.
+/// Returns a file name from the last part of a URI.
 fn last_part(uri: &str) -> &str {
     let name = uri.rsplit(['/', ':']).find(|it| !it.is_empty()).unwrap_or("file");
     &name[..name.floor_char_boundary(100)]

@@ -5,13 +5,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-/// Maximum length of a name.
+/// Maximum length of a tool name in characters, which are all ASCII.
 pub(super) const MAX: usize = 64;
 const BETWEEN: &str = "__";
-/// Length of the hash that distinguishes two names.
+/// Number of hexadecimal digits of the hash that distinguishes two tool names.
 const HASH: usize = 8;
 
-/// Returns whether a server can have this id: short enough for tool names, and recognisable in them.
+/// Returns whether an MCP server can have this id: short enough for tool names, and recognisable in
+/// them.
 pub fn is_server_id(id: &str) -> bool {
     let is_letter = |b: u8| b.is_ascii_alphanumeric() || b"_-".contains(&b);
     (1..=32).contains(&id.len())
@@ -20,13 +21,14 @@ pub fn is_server_id(id: &str) -> bool {
         && !id.ends_with('_')
 }
 
-/// Returns the id of the server that a tool name belongs to.
+/// Returns the id of the MCP server that a tool belongs to by its name; `None` for a name without
+/// `__`.
 pub fn server_of(tool: &str) -> Option<&str> {
     tool.split_once(BETWEEN).map(|(server, _)| server)
 }
 
-/// Returns our names for a server's tools, in their order; `None` for a tool without a name or with the name
-/// of an earlier one.
+/// Returns our names for the tools of an MCP server, in their order; `None` for a tool without a
+/// name or with the name of an earlier one.
 pub(super) fn names(server: &str, tools: &[&str]) -> Vec<Option<String>> {
     let mut wanted_by: HashMap<String, HashSet<&str>> = HashMap::new();
     for tool in tools {
@@ -49,7 +51,8 @@ fn plain(server: &str, tool: &str) -> String {
     if name.len() <= MAX { name } else { marked(&name, tool) }
 }
 
-/// Returns the name with a hash of the server's own name, cut to the maximum length.
+/// Returns a tool name, cut to the maximum length, with a hash of the name that the MCP server gave
+/// the tool.
 fn marked(plain: &str, tool: &str) -> String {
     let hash = blake3::hash(tool.as_bytes()).to_hex();
     let room = plain.len().min(MAX - HASH - 1);

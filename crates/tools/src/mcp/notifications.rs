@@ -10,14 +10,14 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::sync::{mpsc, watch};
 
-/// Capacity of a call's progress queue; further lines are dropped.
+/// Capacity in lines of the progress queue of an MCP tool call; further lines are dropped.
 const LINES: usize = 256;
-/// Maximum number of lines that are kept until their call is registered.
+/// Maximum number of progress lines that are kept until their MCP tool call is registered.
 const EARLY: usize = 64;
-/// Maximum length of a line in bytes.
+/// Maximum length in bytes of the message in a progress line of an MCP tool call.
 const MAX_LINE: usize = 1000;
 
-/// The state of a connection that its notifications change.
+/// State of a connection to an MCP server that the server's notifications change.
 pub(super) struct Notifications {
     inner: Mutex<Inner>,
     is_closed: watch::Sender<bool>,
@@ -28,7 +28,7 @@ struct Inner {
     calls: HashMap<ProgressToken, mpsc::Sender<String>>,
     early: VecDeque<(ProgressToken, String)>,
     tools_changed: bool,
-    /// Reason why reading was aborted.
+    /// Reason why reading from the MCP server was aborted; `None` if it was not.
     failure: Option<String>,
 }
 
@@ -38,7 +38,8 @@ impl Notifications {
         Arc::new(Self { inner: Mutex::default(), is_closed })
     }
 
-    /// Registers a call and returns its progress as lines, including lines that arrived before.
+    /// Registers an MCP tool call and returns its progress as lines, including lines that arrived
+    /// before.
     pub(super) fn progress(&self, token: &ProgressToken) -> mpsc::Receiver<String> {
         let (sender, lines) = mpsc::channel(LINES);
         let mut inner = self.inner();
@@ -56,12 +57,12 @@ impl Notifications {
         self.inner().tools_changed
     }
 
-    /// Resets the change flag, before the list is read.
+    /// Clears the flag that the MCP server's list of tools has changed, before the list is read.
     pub(super) fn clear_tools_changed(&self) {
         self.inner().tools_changed = false;
     }
 
-    /// Records why reading was aborted.
+    /// Records why reading from the MCP server was aborted.
     pub(super) fn fail(&self, why: &str) {
         self.inner().failure = Some(why.to_owned());
     }
@@ -78,12 +79,13 @@ impl Notifications {
         *self.is_closed.borrow()
     }
 
-    /// Resolves when the connection is closed.
+    /// Waits until the connection to the MCP server is closed.
     pub(super) async fn closed(&self) {
         let _ = self.is_closed.subscribe().wait_for(|it| *it).await;
     }
 
-    /// Handles a notification of progress, and returns every other message.
+    /// Forwards a progress notification of the MCP server to its tool call, and returns every other
+    /// message.
     fn intercept(
         &self,
         message: RxJsonRpcMessage<RoleClient>,
@@ -118,7 +120,7 @@ impl Notifications {
     }
 }
 
-/// Formats progress as a line: `Reading (3/10)`.
+/// Formats a progress notification of an MCP server as a line: `Reading (3/10)`.
 fn line(progress: &ProgressNotificationParam) -> String {
     let ProgressNotificationParam { progress: done, total, message, .. } = progress;
     let amount = match total {
@@ -132,7 +134,7 @@ fn line(progress: &ProgressNotificationParam) -> String {
     format!("{} ({amount})\n", &message[..message.floor_char_boundary(MAX_LINE)])
 }
 
-/// A transport whose notifications are intercepted.
+/// Transport to an MCP server whose notifications are intercepted.
 pub(super) struct WatchedTransport<T> {
     pub(super) transport: T,
     pub(super) notifications: Arc<Notifications>,

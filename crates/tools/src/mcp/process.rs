@@ -14,25 +14,27 @@ use tokio::time::timeout;
 use crate::StderrTail;
 use crate::processes::{Mark, Processes};
 
-/// Bytes of the stderr tail that are kept.
+/// Size in bytes of the stderr tail that is kept for an MCP server's program.
 const STDERR_BYTES: usize = 2000;
-/// Time to read the rest of stderr when all processes have ended.
+/// Timeout for the end of an MCP server's program, and for reading the rest of its stderr after
+/// that.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A running program.
+/// The running program of an MCP server.
 pub(super) struct Process {
     pub(super) pid: Option<u32>,
     stop: watch::Sender<bool>,
-    /// Description of its end; `None` while it runs.
+    /// Description of how the MCP server's program ended; `None` while it runs.
     ended: watch::Receiver<Option<String>>,
     stderr: StderrTail,
 }
 
-/// The program's stdout and stdin.
+/// Stdout and stdin of an MCP server's program.
 pub(super) type Pipes = (ChildStdout, ChildStdin);
 
 impl Process {
-    /// Starts the program. Ends processes first that an earlier Callboard server left under the same mark.
+    /// Starts the program of an MCP server, after ending processes that an earlier Callboard server
+    /// left behind with the same mark.
     #[expect(clippy::disallowed_methods, reason = "dropping the process ends all with its mark")]
     pub(super) async fn start(
         command: &[String],
@@ -66,13 +68,15 @@ impl Process {
         Ok((process, pipes))
     }
 
-    /// Ends the program and all processes that it has started, and waits for their end.
+    /// Ends the MCP server's program and all processes that it has started, and waits for their
+    /// end.
     pub(super) async fn end(&self) {
         let _ = self.stop.send(true);
         let _ = self.ended.clone().wait_for(Option::is_some).await;
     }
 
-    /// Returns how the program ended, if it does so soon, and its stderr tail.
+    /// Returns how the MCP server's program ended, if it ends soon, and its stderr tail, for an
+    /// error message.
     pub(super) async fn exit_reasons(&self) -> Vec<String> {
         let mut ended = self.ended.clone();
         let ended = timeout(DRAIN_TIMEOUT, ended.wait_for(Option::is_some)).await;

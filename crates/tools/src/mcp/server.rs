@@ -19,10 +19,11 @@ use super::{McpServerInfo, McpSettings, State, StoreFile, content};
 use crate::processes::Mark;
 use crate::{ToolContext, ToolEvent, failed, interrupted};
 
-/// Backoff after a failed start: doubled each time, up to [`MAX_PAUSE`].
+/// Backoff after the first failed start of an MCP server: doubled after each further failure, up to
+/// [`MAX_PAUSE`].
 const PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
-/// Maximum size of the progress of a call in bytes.
+/// Number of bytes of progress lines after which no more progress of an MCP tool call is reported.
 const MAX_PROGRESS: u64 = 64 * 1024;
 
 /// An MCP server with its connection and tools.
@@ -31,7 +32,8 @@ pub(super) struct Server {
     mark: Mark,
     keep: StoreFile,
     known: Mutex<Known>,
-    /// The connection; locked while it is opened, so that concurrent callers wait for the same start.
+    /// The current connection to the MCP server, if any. Locked while it is opened, so that
+    /// concurrent callers wait for the same start.
     current: tokio::sync::Mutex<Option<Arc<Connection>>>,
     stopping: watch::Sender<bool>,
 }
@@ -41,16 +43,16 @@ struct Known {
     tools: Vec<Arc<McpTool>>,
     error: Option<String>,
     connection: Option<Arc<Connection>>,
-    /// Number of consecutive failed starts.
+    /// Number of consecutive failed starts of the MCP server.
     failures: u32,
     not_before: Option<Instant>,
 }
 
-/// Reason why a call has no result.
+/// Reason why an MCP tool call has no result.
 enum Failure {
-    /// The call was stopped, and the server was notified.
+    /// The tool call was stopped. If it was sent already, the MCP server was notified.
     Stopped,
-    /// The server has lost our session and has not run the call.
+    /// The MCP server has lost Callboard's MCP session and has not run the tool call.
     SessionLost,
     Error(ErrorInfo),
 }
@@ -74,8 +76,8 @@ impl Server {
         }
     }
 
-    /// Returns the tools that the server listed last. They stay when it exits, because the next call restarts
-    /// it.
+    /// Returns the tools that the MCP server listed last. They stay when it exits, because the next
+    /// tool call restarts it.
     pub(super) fn tools(&self) -> Vec<Arc<McpTool>> {
         self.known().tools.clone()
     }
@@ -92,7 +94,7 @@ impl Server {
         }
     }
 
-    /// Returns whether waiting would not change the known tools.
+    /// Returns whether waiting for the MCP server would not change its known tools.
     pub(super) fn is_settled(&self) -> bool {
         let known = self.known();
         match known.state {
@@ -113,7 +115,8 @@ impl Server {
         error.map(|it| self.unusable(&it))
     }
 
-    /// Returns the connection after its tools were listed. Opening continues even if the caller is dropped.
+    /// Returns the connection to the MCP server, opening it and listing its tools if needed.
+    /// Opening continues even if the caller is dropped.
     pub(super) async fn connected(self: &Arc<Self>) -> Result<Arc<Connection>, String> {
         let this = Arc::clone(self);
         let opening = tokio::spawn(async move { this.connect().await });
@@ -146,7 +149,7 @@ impl Server {
         }
     }
 
-    /// Enters the state `Starting`, or fails if the server must not be started now.
+    /// Sets the state of the MCP server to `Starting`, or fails if it must not be started now.
     fn mark_starting(&self) -> Result<(), String> {
         let missing = &self.settings.missing;
         let mut known = self.known();
@@ -219,7 +222,7 @@ impl Server {
         known.error = Some(why.to_owned());
     }
 
-    /// Marks the server as failed when its connection is lost.
+    /// Waits until the connection is lost, and then marks the MCP server as failed.
     async fn watch(self: Arc<Self>, connection: Arc<Connection>) {
         let why = connection.lost().await;
         let mut known = self.known();
@@ -231,7 +234,7 @@ impl Server {
         }
     }
 
-    /// Ends the connection and aborts a start in progress.
+    /// Ends the connection to the MCP server and aborts a start in progress.
     pub(super) async fn stop(&self) {
         self.stopping.send_replace(true);
         if let Some(connection) = self.current.lock().await.take() {
@@ -258,7 +261,8 @@ impl McpTool {
         self.server.upgrade().map(|it| it.settings.time_limit).unwrap_or_default()
     }
 
-    /// Calls the tool; ends soon after the call is stopped.
+    /// Runs a tool call on the MCP server and returns its outcome, soon after the stop signal at
+    /// the latest.
     pub(crate) async fn call(
         &self,
         arguments: Map<String, Value>,
@@ -300,7 +304,7 @@ impl McpTool {
     }
 }
 
-/// Reports progress, and waits for the result or for the stop.
+/// Reports the progress of an MCP tool call, and waits for its result or its stop signal.
 async fn follow(
     mut call: RunningCall,
     context: &ToolContext,
@@ -327,7 +331,7 @@ async fn follow(
     }
 }
 
-/// Classifies an error, and closes the connection if it is unusable.
+/// Classifies an error of an MCP tool call, and marks the connection as closed if it is unusable.
 async fn classify(server: &Server, connection: &Connection, error: &ServiceError) -> Failure {
     match error {
         // Not all servers answer 404 for a session that they have lost.

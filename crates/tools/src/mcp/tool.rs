@@ -8,24 +8,24 @@ use super::names;
 use super::server::Server;
 use crate::arguments::Schema;
 
-/// Maximum number of tools of one server; more are ignored.
+/// Maximum number of tools of one MCP server; more are ignored.
 pub(super) const MAX_TOOLS: usize = 500;
 const MAX_DESCRIPTION: usize = 8 * 1024;
 const MAX_SCHEMA: usize = 64 * 1024;
 
 /// A tool of an MCP server.
 pub(crate) struct McpTool {
-    /// Our name: `server__tool`.
+    /// Name of the tool for agents: `server__tool`.
     pub(crate) name: String,
-    /// The server's name.
+    /// Name that the MCP server gave the tool.
     pub(super) own_name: String,
     pub(crate) description: String,
-    /// Schema of the arguments; always of an object.
+    /// JSON schema of the MCP tool's arguments, which are always an object.
     pub(crate) schema: Arc<Schema>,
     pub(super) server: Weak<Server>,
 }
 
-/// Returns the usable tools of a list, skipping invalid ones.
+/// Returns the usable tools in an MCP server's list of tools, skipping invalid ones.
 pub(super) fn read_list(server_id: &str, listed: &[Value], server: &Weak<Server>) -> Vec<McpTool> {
     let usable: Vec<(&str, &Value, Value)> = listed
         .iter()
@@ -60,8 +60,9 @@ fn description(tool: &Value) -> String {
     words[..words.floor_char_boundary(MAX_DESCRIPTION)].to_owned()
 }
 
-/// Returns the schema as providers require it: an object with `type` and `properties`, even if it has no
-/// fields, and without `$schema`, which some refuse.
+/// Returns the JSON schema of an MCP tool's arguments as providers require it: an object with
+/// `type` and `properties`, even if it has no fields, and without `$schema`, which some refuse.
+/// `None` for a schema of another type or one that is too large.
 fn parameters(schema: &Value) -> Option<Value> {
     let mut schema: Map<String, Value> = match schema {
         Value::Object(fields) => fields.clone(),

@@ -8,13 +8,14 @@ use super::command::is_plain_character;
 use crate::ParsedCall;
 use crate::paths::real_path;
 
-/// A tool that writes files.
+/// A tool that writes files, either built in or of a program agent.
 #[derive(Debug)]
 pub struct FileTool {
     name: &'static str,
-    /// The argument that the tool takes its path from.
+    /// Name of the argument that contains the path of the file.
     path: &'static str,
-    /// All other known arguments. An unknown one may do anything.
+    /// Names of all other known arguments of the file tool. An unknown argument may have any
+    /// effect.
     others: &'static [&'static str],
     kind: Kind,
 }
@@ -22,9 +23,10 @@ pub struct FileTool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Ours,
-    /// Resolves a relative path in its shell's current folder, which is unknown here.
+    /// Tool of Claude Code, which resolves a relative path in its shell's current folder, unknown
+    /// to the server.
     Claude,
-    /// Resolves a relative path in the workspace.
+    /// Tool of Pi, which resolves a relative path in the workspace.
     Pi,
     Codex,
 }
@@ -56,18 +58,19 @@ const fn tool(
 }
 
 impl FileTool {
-    /// Returns the tool of this name: ours, or that of a program.
+    /// Returns the file-writing tool of this name: a built-in one if `is_ours`, else a tool of a
+    /// program.
     pub fn find(name: &str, is_ours: bool) -> Option<&'static Self> {
         FILE_TOOLS.iter().find(|it| it.name == name && (it.kind == Kind::Ours) == is_ours)
     }
 
-    /// Returns the path as the agent wrote it.
+    /// Returns the path argument of a file-writing tool call, as the agent wrote it.
     pub fn path<'a>(&self, arguments: &'a Value) -> Option<&'a str> {
         arguments.get(self.path)?.as_str()
     }
 
-    /// Returns the file that a call writes, following links: relative to the workspace, or absolute if it
-    /// lies elsewhere. `None` if the file is not certain.
+    /// Returns the file that a tool call writes, following links: relative to the workspace, or
+    /// absolute if it lies elsewhere. `None` if the file is not certain.
     pub fn target(&self, call: &ParsedCall) -> Option<PathBuf> {
         let path = self.path(&call.arguments)?;
         let patch = || call.arguments.get("patch").and_then(Value::as_str);
@@ -83,7 +86,8 @@ impl FileTool {
         Some(real.strip_prefix(&root).map(Path::to_owned).unwrap_or(real))
     }
 
-    /// Returns the folder of [`Self::target`]. `None` also if an argument is not known.
+    /// Returns the folder of the file that a tool call writes, see [`Self::target`]. `None` also if
+    /// an argument is not known.
     pub(super) fn folder(&self, call: &ParsedCall) -> Option<String> {
         let is_known = |name: &String| name == self.path || self.others.contains(&&**name);
         if !call.arguments.as_object()?.keys().all(is_known) {
@@ -103,8 +107,8 @@ fn is_unambiguous(path: &str) -> bool {
     is_plain && !has_detour && !path.is_empty() && !path.starts_with(['~', '@'])
 }
 
-/// Returns whether the patch changes only this file. Its header names the file twice; another second name
-/// would move the file.
+/// Returns whether a patch changes only the file at `path`. Its header names the file twice; a
+/// different second name would move the file.
 fn patches_only(path: &str, patch: &str) -> bool {
     const NONE: &str = "/dev/null";
     let heads = [(path, path), (NONE, path), (path, NONE)];

@@ -10,8 +10,8 @@ use super::command;
 use crate::paths::{leads_into, real_path};
 use crate::processes::is_executable;
 
-/// Read-only programs with the allowed letters of their options. None of these options follows links during
-/// a traversal, waits for more input, or names a file.
+/// Read-only shell programs with the allowed letters of their options. None of these options
+/// follows links during a traversal, waits for more input, or names a file.
 const READ_ONLY: &[(&str, &str)] = &[
     ("ls", "aAlh1dFprtSsi"),
     ("cat", "nbsETAvet"),
@@ -27,7 +27,8 @@ const READ_ONLY: &[(&str, &str)] = &[
     ("echo", ""),
 ];
 
-/// Returns whether a command is read-only. `search_path` is the `PATH` of the command.
+/// Returns whether a shell command is read-only and stays inside the workspace. `search_path` is
+/// the `PATH` of the command.
 pub(super) fn is_read_only(text: &str, workspace: &Path, search_path: &OsStr) -> bool {
     let mut words = command::words(text);
     let program = words.next();
@@ -62,8 +63,8 @@ fn is_option(word: &str, letters: &str) -> bool {
     given.is_some_and(|it| it.chars().all(|it| letters.contains(it)))
 }
 
-/// Returns whether a path stays inside the workspace. Unlike the file tools, the shell would follow a link
-/// that leads out.
+/// Returns whether a path in a shell command stays inside the workspace, with its links resolved.
+/// Unlike the file tools, the shell would follow a link that leads out.
 fn stays_inside(word: &str, workspace: &Path) -> bool {
     let path = Path::new(word);
     let is_plain =

@@ -13,10 +13,10 @@ use super::file_tools::FileTool;
 use crate::ParsedCall;
 use crate::paths::real_path;
 
-/// Names under which programs offer the tool that runs a command.
+/// Names under which program agents offer the tool that runs a shell command.
 const SHELLS: [&str; 6] = ["bash", "shell", "exec", "exec_command", "local_shell", "command"];
 
-/// Programs that run the script given with `-c`, by names that refer to installed programs.
+/// Shells that run the script given with `-c`, by names that refer to installed programs.
 const INTERPRETERS: [&str; 11] = [
     "sh",
     "bash",
@@ -31,52 +31,57 @@ const INTERPRETERS: [&str; 11] = [
     "/usr/bin/zsh",
 ];
 
-/// Arguments that do not change the effect of a command, except for its timeout.
+/// Names of shell tool arguments that do not change the effect of the command, except for its
+/// timeout.
 const HARMLESS: [&str; 4] = ["description", "timeout", "timeout_ms", "max_output_tokens"];
 
-/// Arguments that count as absent if they are false.
+/// Names of shell tool arguments that count as absent if they are false.
 const FLAGS: [&str; 2] = ["run_in_background", "dangerouslyDisableSandbox"];
 
-/// Arguments that name the folder of a command.
+/// Names of shell tool arguments that name the folder in which the command runs.
 const FOLDERS: [&str; 2] = ["cwd", "workdir"];
 
-/// Maximum length in bytes of the grant for a command. A longer one can only be allowed once.
+/// Maximum length in bytes of the grant for a shell command. A command with a longer grant can only
+/// be allowed once.
 const MAX_REMEMBERED: usize = 1000;
 
-/// The party that runs a call and asks whether it may.
+/// Party that runs a tool call and asks the policy whether it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asker {
     /// Callboard runs the tool.
     Callboard,
     /// The agent's program runs the tool.
     Program {
-        /// Whether the program allows harmless calls by itself, so that this one is not harmless even if it
-        /// looks so: the program may know more (another folder, more rights).
+        /// Whether the program allows harmless tool calls itself, so that a tool call that it asks
+        /// about needs an approval even if it looks harmless: the program may know more (another
+        /// folder, more rights).
         is_judged: bool,
     },
 }
 
-/// A call to be judged.
+/// A tool call that the policy has to judge.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// The call.
+    /// The parsed tool call that the policy has to judge.
     pub call: &'a ParsedCall,
-    /// Id of the agent that makes it.
+    /// Id of the agent that makes the tool call.
     pub agent: &'a str,
-    /// `PATH` of the agent's program; `None` for that of the server's own commands.
+    /// `PATH` of the agent's program; `None` for the `PATH` of the server's own commands.
     pub search_path: Option<&'a OsStr>,
-    /// The party that runs the call.
+    /// Party that runs the tool call.
     pub asker: Asker,
 }
 
-/// A shell command with the arguments that influence its effect.
+/// A shell tool call: its command and the arguments that influence the effect of the command.
 #[derive(Debug, PartialEq)]
 pub(super) struct ShellCall {
-    /// The command, unchanged.
+    /// The shell command, unchanged; a command that is given as a list of words is joined to a
+    /// line.
     pub(super) text: String,
-    /// Every other argument that is not known to be harmless. Null replaces one whose meaning is not certain.
+    /// Other arguments of the shell tool call that are not known to be harmless. Null replaces the
+    /// value of an argument whose meaning is not certain.
     pub(super) options: BTreeMap<String, Value>,
-    /// Folder in which it runs, if that is not the workspace.
+    /// Folder in which the shell command runs, as given by the agent; `None` for the workspace.
     folder: Option<String>,
 }
 
@@ -100,7 +105,8 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Returns the command of a shell call; `None` for another tool, or if the arguments are not understood.
+    /// Returns the command and the relevant arguments of a shell tool call; `None` for another
+    /// tool, or if the arguments are not understood.
     pub(super) fn shell(&self) -> Option<ShellCall> {
         let arguments = self.arguments().as_object().filter(|_| self.is_shell())?;
         let (name, command) =
@@ -132,7 +138,7 @@ impl<'a> Request<'a> {
         Some(ShellCall { text, options, folder })
     }
 
-    /// Returns whether this is Pi's tool that reads one named file.
+    /// Returns whether this is a call of Pi's tool that reads one named file.
     pub(super) fn reads_one_file(&self) -> bool {
         self.asker == Asker::Program { is_judged: false } && self.tool() == "read"
     }
@@ -141,8 +147,9 @@ impl<'a> Request<'a> {
         FileTool::find(self.tool(), self.asker == Asker::Callboard)
     }
 
-    /// Returns the calls that a lasting decision would cover: this command, this origin, files of this
-    /// folder, or all calls of the tool. `None` if only this call can be approved.
+    /// Returns the tool calls that an approval for the session or for always would cover: this
+    /// command, this origin, files of this folder, or all calls of the tool. `None` if only this
+    /// tool call can be approved.
     pub(super) fn granted_calls(&self) -> Option<GrantedCalls> {
         if self.is_shell() {
             let ShellCall { text, options, .. } = self.shell()?;
@@ -163,9 +170,9 @@ impl<'a> Request<'a> {
         (self.asker == Asker::Callboard || !self.is_unrestricted()).then_some(GrantedCalls::All)
     }
 
-    /// Returns whether a program's tool can do anything, so that a decision about one call cannot cover
-    /// another: Codex requests arbitrary rights, and any tool of a server as `SERVER__call`; a tool that takes
-    /// a command runs it.
+    /// Returns whether a program's tool can do anything, so that an approval of one tool call
+    /// cannot cover another: Codex requests arbitrary rights, and any tool of a server as
+    /// `SERVER__call`; a tool that takes a command runs it.
     fn is_unrestricted(&self) -> bool {
         let asks_for_rights = matches!(self.tool(), "network_access" | "request_permissions");
         let is_of_server = self.tool().starts_with("mcp__");
@@ -174,7 +181,8 @@ impl<'a> Request<'a> {
         asks_for_rights || self.tool().ends_with("__call") || takes_command && !is_of_server
     }
 
-    /// Returns the normalised subject of a call of a tool other than a shell.
+    /// Returns the normalised subject of a tool call, which policy rules are matched against. Not
+    /// for a shell tool call.
     pub(super) fn subject(&self) -> String {
         let field = |name: &str| self.arguments()[name].as_str().unwrap_or_default().to_owned();
         match self.tool() {
@@ -191,8 +199,9 @@ impl<'a> Request<'a> {
 }
 
 impl ShellCall {
-    /// Returns the command as it would be written in the workspace, with a leading `cd` if it runs in another
-    /// folder. So it is another command for every rule, and never a read-only one.
+    /// Returns the shell command as it would be written in the workspace, with a leading `cd` if it
+    /// runs in another folder. With the `cd`, it is a different command for every policy rule, and
+    /// never a read-only one.
     pub(super) fn line(&self) -> Cow<'_, str> {
         match &self.folder {
             Some(folder) => format!("cd {} && {}", quoted(folder), self.text).into(),
@@ -200,12 +209,12 @@ impl ShellCall {
         }
     }
 
-    /// Returns the folder in which the command starts.
+    /// Returns the folder in which the shell command starts.
     pub(super) fn folder_in(&self, workspace: &Path) -> PathBuf {
         workspace.join(self.folder.as_deref().unwrap_or_default())
     }
 
-    /// Returns whether there is only the command, run in the workspace.
+    /// Returns whether the shell tool call has only a command, which runs in the workspace.
     pub(super) fn is_bare(&self) -> bool {
         self.options.is_empty()
     }
@@ -221,8 +230,8 @@ fn other_arguments(arguments: &Map<String, Value>, command: &str) -> BTreeMap<St
     others.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Converts a list of words to a line, and to a value that distinguishes it from the same line given as
-/// text: the shell that runs it as a script, or else the words.
+/// Converts the words of a shell command to a line, and to a value that distinguishes it from the
+/// same line given as text: the shell that runs it as a script, or else the words.
 fn command_line(words: &[&str]) -> (String, Value) {
     match words {
         [shell, flag @ ("-c" | "-lc"), script] if INTERPRETERS.contains(shell) => {

@@ -21,13 +21,13 @@ use tokio::process::Command;
 
 use super::{Processes, is_executable};
 
-/// The subcommand of the keeper.
+/// Name of the `callboard` subcommand that runs the keeper of a program.
 const KEEP: &str = "keep";
-/// Maximum length of a script's first line in bytes.
+/// Maximum length in bytes of the first line of a script, which names its interpreter.
 const MAX_FIRST_LINE: u64 = 4096;
 
-/// Returns the command that runs a program with a keeper. Fails immediately if the program is missing or not
-/// executable.
+/// Returns the command that runs a program under a keeper. Fails immediately if the program is
+/// missing or not executable.
 #[expect(clippy::disallowed_methods, reason = "the keeper ends what the program leaves behind")]
 pub fn kept(program: &str, args: &[String]) -> std::io::Result<Command> {
     check(Path::new(program))?;
@@ -51,7 +51,7 @@ fn check(file: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns the interpreter of a script.
+/// Returns the interpreter that a script names in its first line; `None` if the file is no script.
 fn interpreter(file: &Path) -> Option<String> {
     let mut first = Vec::new();
     let mut file = BufReader::new(File::open(file).ok()?).take(MAX_FIRST_LINE);
@@ -67,7 +67,8 @@ pub fn program_of(keeper: u32) -> Option<u32> {
     children.ok()?.split_whitespace().next()?.parse().ok()
 }
 
-/// Runs as the keeper, until nothing is left of the program.
+/// Runs a program as its keeper, ends all processes that the program leaves behind, and then exits
+/// as the program did.
 #[expect(clippy::disallowed_methods, reason = "this is the keeper, which waits for its program")]
 pub fn keep(command: &[OsString]) -> anyhow::Result<ExitCode> {
     let [program, args @ ..] = command else { anyhow::bail!("there is nothing to keep") };
@@ -83,7 +84,8 @@ pub fn keep(command: &[OsString]) -> anyhow::Result<ExitCode> {
     end_like(status)
 }
 
-/// Closes the standard streams, which belong to the program: the other ends must see when it closes them.
+/// Closes the standard streams of the keeper, which belong to the program: the other ends must see
+/// when the program closes them.
 fn close_pipes() -> std::io::Result<()> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     dup2_stdin(&null)?;
@@ -92,7 +94,7 @@ fn close_pipes() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Waits for the program, and reaps orphans that end meanwhile.
+/// Waits until the keeper's program ends, and reaps orphaned processes that end meanwhile.
 fn wait_for(child: Pid) -> std::io::Result<WaitStatus> {
     loop {
         match wait(WaitOptions::empty()) {
@@ -103,7 +105,7 @@ fn wait_for(child: Pid) -> std::io::Result<WaitStatus> {
     }
 }
 
-/// Ends this process with the same exit code or signal.
+/// Ends the keeper with the exit code or the signal with which its program ended.
 fn end_like(status: WaitStatus) -> anyhow::Result<ExitCode> {
     let signal = status.terminating_signal().and_then(Signal::from_named_raw);
     if let Some(signal) = signal {

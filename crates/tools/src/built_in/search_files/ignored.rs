@@ -7,17 +7,18 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::workspace::{FilePath, Workspace};
 
-/// The rules of a folder and of the folders above it.
+/// Ignore rules of a folder and of the folders above it, in the syntax of `.gitignore`.
 pub(super) struct Ignored {
     here: Gitignore,
     above: Option<Rc<Self>>,
 }
 
-/// Files with rules; the second has precedence.
+/// Names of the files that contain ignore rules; the second has precedence.
 const FILES: [&str; 2] = [".gitignore", ".ignore"];
 
 impl Ignored {
-    /// Returns the rules of the folders above this one.
+    /// Returns the ignore rules of all workspace folders above this folder; `None` if it is the
+    /// workspace.
     pub(super) fn above(workspace: &Workspace, folder: &FilePath) -> Option<Rc<Self>> {
         if folder.given == Path::new(".") {
             return None;
@@ -47,7 +48,8 @@ impl Ignored {
         Rc::new(Self { here, above })
     }
 
-    /// Returns whether the path is ignored; the nearest rule decides.
+    /// Returns whether the ignore rules exclude a path; the rules of the nearest folder have
+    /// precedence.
     pub(super) fn has(&self, path: &Path, is_folder: bool) -> bool {
         let matched = self.here.matched(path, is_folder);
         if matched.is_none() {
@@ -57,7 +59,7 @@ impl Ignored {
     }
 }
 
-/// Parses patterns for paths relative to the workspace.
+/// Parses glob patterns that select files by their path relative to the workspace.
 pub(super) fn globs(patterns: &[String]) -> Result<Gitignore, String> {
     let mut builder = GitignoreBuilder::new("");
     builder.allow_unclosed_class(false);

@@ -4,9 +4,10 @@ use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Maximum length of a line; of a longer one only the part around the match is returned.
+/// Maximum number of characters of a line in the search results. A longer line is cut to the part
+/// around its match.
 const MAX_LINE_CHARS: usize = 200;
-/// Characters before the match in a cut line.
+/// Number of characters that are kept before the match when a line of the search results is cut.
 const LEAD_CHARS: usize = 50;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -24,7 +25,7 @@ pub(super) struct Lines {
 }
 
 pub(super) struct Found<'a> {
-    /// Line number, from 1.
+    /// Number of the matching line in its file, from 1.
     number: usize,
     text: String,
     before: &'a [&'a str],
@@ -32,7 +33,8 @@ pub(super) struct Found<'a> {
 }
 
 impl Lines {
-    /// Compiles a pattern. The engine's cost is linear in the text for every pattern.
+    /// Compiles the regular expression of a search. The cost of a search is linear in the size of
+    /// the text for every expression.
     pub(super) fn new(query: &str, case: Case, context: usize) -> Result<Self, String> {
         let ignores_case = match case {
             Case::Smart => !has_capital(query),
@@ -43,7 +45,7 @@ impl Lines {
         Ok(Self { pattern: pattern.map_err(|error| error.to_string())?, context })
     }
 
-    /// Calls `take` for each match until it returns false.
+    /// Calls `take` for each line of the text that matches the pattern, until `take` returns false.
     pub(super) fn find(&self, text: &str, mut take: impl FnMut(Found<'_>) -> bool) {
         let lines: Vec<&str> = text.lines().collect();
         for (idx, line) in lines.iter().enumerate() {
@@ -74,7 +76,7 @@ impl Found<'_> {
     }
 }
 
-/// Returns whether the query has a capital letter, not counting escapes such as `\S`.
+/// Returns whether the search query has a capital letter, not counting escapes such as `\S`.
 fn has_capital(query: &str) -> bool {
     let mut letters = query.chars();
     while let Some(letter) = letters.next() {
@@ -87,7 +89,7 @@ fn has_capital(query: &str) -> bool {
     false
 }
 
-/// Cuts a long line around the match that starts at byte `at`.
+/// Cuts a long line of the search results around the match that starts at byte `at`.
 fn cut(line: &str, at: usize) -> String {
     let n_chars = line.chars().count();
     if n_chars <= MAX_LINE_CHARS {
