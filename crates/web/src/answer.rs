@@ -12,13 +12,13 @@ use serde::Serialize;
 use crate::error::{HttpError, PageError};
 use crate::openapi::{DescribeOutput, Operation};
 
-/// 201 Created.
+/// JSON response with the status 201 Created.
 pub(crate) struct Created<T>(pub(crate) T);
 
-/// 202 Accepted: work was started, and its result will be in the log.
+/// JSON response with the status 202 Accepted: work was started, and its result will be in the log.
 pub(crate) struct Accepted<T>(pub(crate) T);
 
-/// Serialised JSON of the shape of `T`.
+/// Response with serialised JSON that has the schema of `T`.
 pub(crate) struct Written<T>(String, PhantomData<T>);
 
 impl<T> Written<T> {
@@ -28,7 +28,7 @@ impl<T> Written<T> {
 }
 
 impl<T: Serialize> Written<T> {
-    /// Serialises the value now, not when the response is sent.
+    /// Serialises a response body now, not when the response is sent.
     pub(crate) fn of(value: &T) -> Self {
         // Serialisation fails only for maps whose keys are not strings, and no response contains
         // one.
@@ -84,7 +84,8 @@ impl DescribeOutput for NoContent {
     }
 }
 
-/// A response that is built by the handler and described by its route.
+/// Adds nothing to the OpenAPI document: such a response is built by the handler and described by
+/// its route.
 impl DescribeOutput for Response {
     fn describe(_: &mut Operation<'_>) {}
 }

@@ -41,7 +41,7 @@ pub(crate) use run_response::{Protocol, RunResponse, streamed};
 
 use run_response::RunPosition;
 
-/// A refusal as plain text, because clients show the body unchanged.
+/// A refusal of a compatibility API as plain text, because its clients show the body unchanged.
 pub(crate) struct PlainError(HttpError);
 
 impl<E: Into<HttpError>> From<E> for PlainError {
@@ -73,25 +73,26 @@ pub(crate) fn serves(uri: &Uri) -> bool {
     is_below("/api/chat") || is_below("/api/agui")
 }
 
-/// A message that a client sends.
+/// A new message that a client of a compatibility API sends.
 pub(crate) struct Submission {
     pub(crate) message: IncomingMessage,
-    /// The earlier message that it replaces.
+    /// Id of the earlier message that the new message replaces; `None` if it replaces none.
     pub(crate) replaces: Option<MessageId>,
-    /// Tools that the client can run itself.
+    /// Tools that the client offers to the agent and runs itself.
     pub(crate) tools: Vec<ClientTool>,
 }
 
-/// Result of applying a client's decisions.
+/// Result of applying a client's decisions about tool calls.
 #[derive(Default)]
 pub(crate) struct Decisions {
-    /// Calls that are decided by now, by this client or another.
+    /// Ids of the tool calls that are decided by now, by this client or another.
     pub(crate) calls: HashSet<CallId>,
-    /// Whether a decision was new. False if the client only repeats results that it has received.
+    /// Whether the client sent a decision that was applied or had already been made. False if it
+    /// only repeats results that it has received.
     pub(crate) has_decided: bool,
 }
 
-/// The last message of a user.
+/// The last message in a session that a user sent.
 pub(crate) struct LastUserMessage {
     pub(crate) first: Seq,
     pub(crate) text: String,
@@ -100,7 +101,7 @@ pub(crate) struct LastUserMessage {
     pub(crate) sent: Option<SentForm>,
 }
 
-/// A session, as its client uses it.
+/// A session, as a client of a compatibility API uses it.
 #[derive(Clone)]
 pub(crate) struct Conversation {
     pub(crate) app: App,
@@ -108,7 +109,7 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    /// Submits a message and responds with the answer.
+    /// Submits a message to the session and responds with the answer.
     pub(crate) async fn submit<P: Protocol>(
         self,
         submission: Submission,
@@ -138,8 +139,8 @@ impl Conversation {
         RunResponse::of_answer(self, receipt.message_id, after, protocol).await
     }
 
-    /// Applies the decisions of a client and the results of calls that it has run, and responds with the rest
-    /// of their run.
+    /// Applies the decisions of a client about tool calls and the results of tool calls that it has
+    /// run, and responds with the rest of their run.
     pub(crate) async fn resume<P: Protocol>(
         self,
         decided: Vec<Decided>,
@@ -165,8 +166,9 @@ impl Conversation {
         Ok(decisions)
     }
 
-    /// Applies the decisions that accompany a message, so that the message does not wait for them. A client
-    /// repeats all decisions about its last answer; only the active run can wait for any of them.
+    /// Applies the decisions about tool calls that accompany a message, so that the message does
+    /// not wait for them. A client repeats all decisions about its last answer; only the active run
+    /// can wait for any of them.
     pub(crate) async fn apply_piggybacked_decisions(
         &self,
         mut decided: Vec<Decided>,
@@ -176,8 +178,8 @@ impl Conversation {
         self.decide(decided).await.map(drop)
     }
 
-    /// Submits the results of calls to their run. Returns `None` if the run does not wait for all of them,
-    /// because another request was faster or the run has ended.
+    /// Submits the results of tool calls to their run. Returns `None` if the run does not wait for
+    /// all of them, because another request was faster or the run has ended.
     pub(crate) async fn give_results(
         &self,
         results: Vec<Decided>,
@@ -195,7 +197,8 @@ impl Conversation {
         Ok(Some(calls))
     }
 
-    /// Responds with the parts of the calls' run that the client does not have, and then with live events.
+    /// Responds with the run of these tool calls: first with the parts that the client does not
+    /// have, and then with live events.
     pub(crate) async fn resume_run_of<P: Protocol>(
         self,
         calls: &HashSet<CallId>,
@@ -227,7 +230,7 @@ impl Conversation {
         }))
     }
 
-    /// Returns the active run.
+    /// Returns the id of the session's active run; `None` if no run is active.
     pub(crate) async fn open_run(&self) -> Result<Option<ResponseId>, HttpError> {
         let found = self.app.store().summary(&self.session).await?;
         Ok(found.and_then(|(summary, _)| summary.open_run))
@@ -254,7 +257,7 @@ impl Conversation {
         RecordStream::after(self.app.clone(), self.session.clone(), after)
     }
 
-    /// Returns whether a message is held now. Records about that may be outdated.
+    /// Returns whether a queued message is held now. The records about it may be outdated.
     async fn is_held(&self, message: &MessageId) -> Result<bool, HttpError> {
         let queue = self.app.store().queue(&self.session).await?;
         Ok(queue.messages.iter().any(|it| it.id == *message && it.held))
@@ -286,13 +289,13 @@ impl Conversation {
     }
 }
 
-/// Returns the run of the calls that a client decides about. If they belong to several runs, the client has
-/// repeated earlier decisions, and the last run counts.
+/// Returns the run of the tool calls that a client decides about. If they belong to several runs,
+/// the client has repeated earlier decisions, and the last run counts.
 pub(crate) fn run_of_calls(calls: &HashSet<CallId>) -> Option<ResponseId> {
     calls.iter().filter_map(CallId::run).max()
 }
 
-/// Returns the session in which the run of a call is active.
+/// Returns the session in which the run of a tool call is active; `None` if the run is not active.
 pub(crate) async fn session_of(app: &App, call: &CallId) -> Result<Option<SessionId>, HttpError> {
     let Some(run) = call.run() else { return Ok(None) };
     let mut active = app.store().needing_attention().await?.into_iter();

@@ -28,7 +28,7 @@ macro_rules! request_codes {
         }
 
         impl RequestCode {
-            /// All codes, in the order of the documentation.
+            /// All error codes of requests, in the order of the documentation.
             #[cfg(test)]
             pub(crate) const ALL: &[Self] = &[$(Self::$name),*];
 
@@ -86,19 +86,20 @@ request_codes! {
 pub(crate) struct HttpError {
     pub(crate) code: RequestCode,
     pub(crate) message: String,
-    /// Name of the invalid field, for formats that report it.
+    /// Name of the invalid field of the request, for error formats that report it; `None` if it is
+    /// not known.
     pub(crate) param: Option<String>,
     decided: Option<Box<Decided>>,
 }
 
-/// The earlier decision about a call, and its time.
+/// Earlier decision about a tool call: who made it, and when.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Decided {
     by: String,
     at: Millis,
 }
 
-/// JSON body of an error.
+/// JSON body of an error response.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Error")]
 pub(crate) struct ErrorBody {
@@ -108,7 +109,7 @@ pub(crate) struct ErrorBody {
 #[derive(Serialize, JsonSchema)]
 struct ErrorDetails {
     code: RequestCode,
-    /// The problem and its solution, for people to read.
+    /// Description of the problem and its solution, for people to read.
     message: String,
     #[serde(flatten)]
     decided: Option<Decided>,
@@ -119,7 +120,7 @@ impl HttpError {
         Self { code, message: message.into(), param: None, decided: None }
     }
 
-    /// Sets the name of the invalid field.
+    /// Sets the name of the request's invalid field in the error.
     pub(crate) fn about(self, param: impl Into<String>) -> Self {
         Self { param: Some(param.into()), ..self }
     }
@@ -133,14 +134,14 @@ impl HttpError {
         Self::new(RequestCode::SessionNotFound, message)
     }
 
-    /// Returns the message as a sentence for a page of its own.
+    /// Returns the error message as a complete sentence, for an error page or the sign-in page.
     pub(crate) fn sentence(&self) -> String {
         let mut letters = self.message.trim_end_matches('.').chars();
         let first = letters.next().into_iter().flat_map(char::to_uppercase);
         first.chain(letters).chain(['.']).collect()
     }
 
-    /// Returns whether the same request may succeed later.
+    /// Returns whether the request that failed with this error may succeed later.
     pub(crate) fn retryable(&self) -> bool {
         let status = self.code.status();
         let is_final = matches!(
@@ -207,7 +208,7 @@ impl From<store::Error> for HttpError {
     }
 }
 
-/// An error that is shown as a page.
+/// An error of a request that is shown as an HTML page.
 pub(crate) struct PageError(pub(crate) HttpError);
 
 impl<E: Into<HttpError>> From<E> for PageError {

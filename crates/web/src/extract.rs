@@ -17,14 +17,15 @@ use crate::error::{HttpError, RequestCode};
 use crate::openapi::{DescribeInput, Operation};
 use crate::{App, BODY_MAX, FILE_MAX};
 
-/// Time limit for receiving a body.
+/// Time limit for receiving the body of an HTTP request.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum number of bytes of an oversized body that are discarded before the connection is closed.
+/// Maximum number of bytes of an oversized request body that are discarded before the connection is
+/// closed.
 const DISCARDED_MAX: usize = 4 * FILE_MAX;
-/// Maximum pause of a client while an oversized body is discarded.
+/// Maximum pause of a client while an oversized request body is discarded.
 const DISCARD_PAUSE: Duration = Duration::from_millis(500);
 
-/// A JSON body.
+/// Extractor of a JSON request body.
 pub(crate) struct Input<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Input<T> {
@@ -37,7 +38,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Input<T> {
     }
 }
 
-/// Parses a JSON object. serde alone would also accept a list of the fields' values.
+/// Parses a JSON object that a client sent. serde alone would also accept a list of the fields'
+/// values.
 pub(crate) fn parse_object<T: DeserializeOwned>(json: &[u8]) -> Result<T, String> {
     match json.trim_ascii_start().first() {
         None => Err("it is empty, and should be a JSON object".to_owned()),
@@ -50,7 +52,7 @@ pub(crate) fn parse_object<T: DeserializeOwned>(json: &[u8]) -> Result<T, String
     }
 }
 
-/// A file for a message.
+/// Extractor of a request body that is a file to attach to a message.
 pub(crate) struct RawBody(pub(crate) Bytes);
 
 impl<S: Send + Sync> FromRequest<S> for RawBody {
@@ -61,7 +63,7 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
     }
 }
 
-/// A file to import, which may be larger than other bodies.
+/// Extractor of a request body that is a file to import, which may be larger than other bodies.
 pub(crate) struct FileBody(pub(crate) Bytes);
 
 impl<S: Send + Sync> FromRequest<S> for FileBody {
@@ -72,7 +74,7 @@ impl<S: Send + Sync> FromRequest<S> for FileBody {
     }
 }
 
-/// The `password` field of a form; empty if it is missing.
+/// Extractor of the `password` field of a submitted form; empty if it is missing.
 pub(crate) struct Password(pub(crate) String);
 
 impl<S: Send + Sync> FromRequest<S> for Password {
@@ -86,7 +88,7 @@ impl<S: Send + Sync> FromRequest<S> for Password {
     }
 }
 
-/// Maximum size of a body, and the name of the body in messages.
+/// Maximum size of a request body in bytes, and the name of the body in error messages.
 #[derive(Clone, Copy)]
 struct Limit {
     what: &'static str,
@@ -136,8 +138,8 @@ async fn collect(pieces: &mut BodyDataStream, limit: Limit) -> Result<Bytes, Htt
     Ok(kept.into())
 }
 
-/// Discards the rest of an oversized body, within limits of size and time: most clients read the
-/// response only after they have sent everything.
+/// Discards the rest of an oversized request body, within limits of size and time: most clients
+/// read the response only after they have sent everything.
 async fn discard(pieces: &mut BodyDataStream) {
     let read = async {
         let mut size = 0;
@@ -151,7 +153,7 @@ async fn discard(pieces: &mut BodyDataStream) {
     let _ = tokio::time::timeout(BODY_TIMEOUT, read).await;
 }
 
-/// Query parameters.
+/// Extractor of the query parameters of a request.
 pub(crate) struct Params<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
@@ -163,7 +165,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
     }
 }
 
-/// The variable segment of the path.
+/// Extractor of the only variable segment of a request's path.
 pub(crate) struct Segment(pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Segment {
@@ -175,7 +177,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Segment {
     }
 }
 
-/// The session in the path. Invalid ids are refused.
+/// Extractor of the session id in the path of a request. Invalid ids are refused.
 pub(crate) struct SessionPath(pub(crate) SessionId);
 
 impl<S: Send + Sync> FromRequestParts<S> for SessionPath {
@@ -187,7 +189,7 @@ impl<S: Send + Sync> FromRequestParts<S> for SessionPath {
     }
 }
 
-/// The session and the call in the path.
+/// Extractor of the ids of a session and a tool call in the path of a request.
 pub(crate) struct CallPath {
     pub(crate) session: SessionId,
     pub(crate) call: CallId,
@@ -204,7 +206,7 @@ impl<S: Send + Sync> FromRequestParts<S> for CallPath {
     }
 }
 
-/// The session and the message in the path.
+/// Extractor of the ids of a session and a message in the path of a request.
 pub(crate) struct MessagePath {
     pub(crate) session: SessionId,
     pub(crate) message: MessageId,
@@ -221,7 +223,7 @@ impl<S: Send + Sync> FromRequestParts<S> for MessagePath {
     }
 }
 
-/// The session and the grant in the path.
+/// Extractor of the ids of a session and a grant in the path of a request.
 pub(crate) struct GrantPath {
     pub(crate) session: SessionId,
     pub(crate) grant: String,
@@ -236,7 +238,7 @@ impl<S: Send + Sync> FromRequestParts<S> for GrantPath {
     }
 }
 
-/// The session and the answer in the path.
+/// Extractor of the ids of a session and an answer in the path of a request.
 pub(crate) struct AnswerPath {
     pub(crate) session: SessionId,
     pub(crate) run: ResponseId,
@@ -334,7 +336,7 @@ impl DescribeInput for AnswerPath {
     }
 }
 
-/// Handlers that use the state may fail to read the store.
+/// Describes the error of handlers that use the state: they may fail to read the store.
 impl DescribeInput for State<App> {
     fn describe(operation: &mut Operation<'_>) {
         operation.refuses(&[RequestCode::InternalError]);

@@ -47,7 +47,7 @@ pub use auth::keys::oldest_sign_in;
 pub use listener::serve;
 pub use program_mcp::ProgramMcp;
 
-/// State shared by all requests.
+/// State of the HTTP server that all requests share.
 #[derive(Clone)]
 pub struct App {
     store: Store,
@@ -64,11 +64,11 @@ pub struct App {
     data: PathBuf,
     /// Sender that is dropped with the last clone, when the last connection ends.
     _alive: mpsc::Sender<()>,
-    /// Becomes true when the server stops.
+    /// Stop signal, which becomes true when the server stops.
     stopping: watch::Receiver<bool>,
 }
 
-/// The parts of a server that requests use.
+/// Components of the server that HTTP requests use.
 pub struct Parts {
     pub store: Store,
     pub hub: Arc<Hub>,
@@ -79,7 +79,8 @@ pub struct Parts {
 }
 
 impl App {
-    /// Creates the state for a server at `edge`. `alive` is dropped with the last connection.
+    /// Creates the state for an HTTP server that is reached at `edge`. `alive` is dropped with the
+    /// last connection.
     pub async fn new(
         parts: Parts,
         edge: Edge,
@@ -132,30 +133,30 @@ impl App {
         &self.store
     }
 
-    /// Waits for a permit to read and draw something large.
+    /// Waits for a permit to read and render something large, such as a page.
     async fn draw_permit(&self) -> DrawPermit {
         self.draws.permit().await
     }
 
-    /// Returns the absolute URL of a file for a client that addresses the server as `host`.
+    /// Returns the absolute URL of a stored file for a client that addresses the server as `host`.
     fn file_url(&self, host: &str, file: &Attachment) -> String {
         self.gate.hosts.address(host, &format!("/api/blobs/{}", file.blob))
     }
 }
 
-/// Addresses at which the server is reached, and its access token.
+/// Addresses at which the server is reached, its access token and its data folder.
 pub struct Edge {
     pub token: String,
     pub listen: SocketAddr,
-    /// Address at which a proxy in front of the server is reached.
+    /// URL at which a proxy in front of the server is reached; `None` without a proxy.
     pub public_url: Option<String>,
     pub allowed_origins: Vec<String>,
     pub data: PathBuf,
 }
 
-/// Maximum size of a request body and of a WebSocket frame.
+/// Maximum size in bytes of a request body and of a WebSocket frame.
 const BODY_MAX: usize = 8 * 1024 * 1024;
-/// Maximum size of an imported file.
+/// Maximum size in bytes of a file to import.
 const FILE_MAX: usize = 256 * 1024 * 1024;
 
 pub fn router(app: App) -> Router {

@@ -14,20 +14,20 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tower::Service;
 
-/// Time limit for receiving the headers of a request.
+/// Time limit for receiving the headers of an HTTP request.
 const HEADERS_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum size of all headers together.
+/// Maximum size in bytes of all headers of an HTTP request together.
 const HEADERS_MAX: usize = 64 * 1024;
-/// Size of the send buffer; the system allocates twice this. It bounds the memory for a connection
-/// that does not read, which would otherwise be several megabytes.
+/// Size in bytes of a connection's send buffer; the system allocates twice this. It bounds the
+/// memory for a connection that does not read, which would otherwise be several megabytes.
 const SEND_BUFFER: usize = 512 * 1024;
 /// Time that connections have to end when the server stops.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause after a connection could not be accepted, for example for lack of file handles.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
-/// Serves until `stopping` changes, then lets requests in progress finish. `all_gone` completes
-/// when the last connection, including WebSockets, has dropped its sender.
+/// Serves HTTP connections until `stopping` changes, then lets requests in progress finish.
+/// `all_gone` completes when the last connection, including WebSockets, has dropped its sender.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -54,7 +54,7 @@ pub async fn serve(
     }
 }
 
-/// Serves a connection. Connection errors are caused by clients and are not logged.
+/// Serves one HTTP connection. Connection errors are caused by clients and are not logged.
 async fn connect(
     stream: TcpStream,
     peer: SocketAddr,

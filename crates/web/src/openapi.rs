@@ -18,33 +18,34 @@ use crate::route::Route;
 use crate::routes::routes;
 use crate::ws::frames::{ClientFrame, ServerFrame};
 
-/// An input of a handler.
+/// An input of a handler that adds itself to the OpenAPI description of the handler's route.
 pub(crate) trait DescribeInput {
     fn describe(operation: &mut Operation<'_>);
 }
 
-/// An output of a handler.
+/// An output of a handler that adds itself to the OpenAPI description of the handler's route.
 pub(crate) trait DescribeOutput {
     fn describe(operation: &mut Operation<'_>);
 }
 
-/// Builder of a route's description.
+/// Builder of the description of a route in the OpenAPI document.
 pub(crate) struct Operation<'a> {
     schemas: &'a mut Schemas,
     parameters: Vec<Value>,
     body: Option<Value>,
     answers: BTreeMap<u16, Value>,
     refusals: BTreeMap<u16, Vec<RequestCode>>,
-    /// Media types of refusals; JSON if empty.
+    /// Media types of the route's error responses; JSON if empty.
     refusal_types: Vec<&'static str>,
-    /// Schema of JSON refusals, if it is not [`ErrorBody`].
+    /// Schema of the route's JSON error responses; `None` for [`ErrorBody`].
     refusal_schema: Option<Schema>,
-    /// Schemas of path segments by name. A segment without a schema is any text.
+    /// Schemas of the variable segments of the route's path, by name. A segment without a schema is
+    /// any text.
     segments: Map<String, Value>,
 }
 
-/// Schemas of requests and of responses. They differ: a field with a default may be omitted in a
-/// request and is always present in a response.
+/// Generators of the JSON schemas of requests and of responses. The schemas differ: a field with a
+/// default may be omitted in a request and is always present in a response.
 struct Schemas {
     read: SchemaGenerator,
     written: SchemaGenerator,
@@ -152,7 +153,8 @@ impl Operation<'_> {
         self.gives(status, Some(("application/json", schema)));
     }
 
-    /// Adds a response. Several calls with one status are alternatives.
+    /// Adds a response to the description of the route. Several responses with one status are
+    /// alternatives.
     pub(crate) fn gives(&mut self, status: StatusCode, content: Option<(&str, Schema)>) {
         let described = || json!({ "description": status.canonical_reason() });
         let answer = self.answers.entry(status.as_u16()).or_insert_with(described);
@@ -170,12 +172,12 @@ impl Operation<'_> {
         }
     }
 
-    /// Sets the media types of refusals. The default is `application/json`.
+    /// Sets the media types of the route's error responses. The default is `application/json`.
     pub(crate) fn refuses_as(&mut self, media_types: &[&'static str]) {
         self.refusal_types = media_types.to_vec();
     }
 
-    /// Sets the JSON schema of refusals.
+    /// Sets the JSON schema of the route's error responses.
     pub(crate) fn refuses_with<T: JsonSchema>(&mut self) {
         self.refusal_schema = Some(self.schemas.written.subschema_for::<T>());
     }
@@ -223,7 +225,7 @@ impl Operation<'_> {
     }
 }
 
-/// Removes `null` from the schema of a query parameter, which can only be omitted.
+/// Removes `null` from the JSON schema of a query parameter, which can only be omitted.
 fn without_null(mut schema: Value) -> Value {
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|it| it != "null");
@@ -245,7 +247,8 @@ impl Schemas {
         }
     }
 
-    /// Returns all named schemas, including those of WebSocket frames.
+    /// Returns all named JSON schemas of requests and of responses, including those of WebSocket
+    /// frames.
     fn into_named(mut self) -> (Map<String, Value>, Map<String, Value>) {
         self.read.subschema_for::<ClientFrame>();
         self.written.subschema_for::<ServerFrame>();

@@ -42,24 +42,24 @@ const PAGE_BYTES: usize = 2 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct HomeParams {
-    /// List archived sessions instead of the others.
+    /// Whether to list archived sessions instead of the others.
     #[serde(default)]
     archived: bool,
-    /// Cursor of the list, as in the link at the end of the previous page.
+    /// Cursor of the session list, as in the link at the end of the previous page.
     before: Option<String>,
     /// Words to search for, in all sessions.
     q: Option<String>,
     part: Option<HomePart>,
-    /// The session whose grants are listed in addition.
+    /// Id of the session whose grants are listed in addition to the grants for all sessions.
     session: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum HomePart {
-    /// Only the search results.
+    /// Return only the search results.
     Found,
-    /// Only the list of grants.
+    /// Return only the list of grants.
     Grants,
 }
 
@@ -90,7 +90,7 @@ pub(crate) async fn home(
     Ok(permit.draw(move || page.draw(None)).await)
 }
 
-/// Reads the newest grants for all sessions, and all grants of the session.
+/// Reads the newest grants for all sessions, and the grants of one session.
 async fn listed_grants(app: &App, session: Option<&str>) -> Result<Grants, store::Error> {
     let session = session.and_then(SessionId::parse);
     let summary = match &session {
@@ -149,7 +149,7 @@ pub(crate) struct PageParams {
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum PagePart {
-    /// Only the messages.
+    /// Return only the messages of the session.
     Messages,
 }
 
@@ -197,7 +197,7 @@ fn draw_session(
 }
 
 impl PageParams {
-    /// Reads the messages to show. `None` if there is no such session.
+    /// Reads the messages that the page of a session shows. `None` if there is no such session.
     async fn read(
         &self,
         store: &Store,
@@ -223,8 +223,9 @@ impl PageParams {
         Ok(both.map(|[shown, end]| ReadMessages { shown, end: Some(end), keep }))
     }
 
-    /// Returns the window of messages to show, and the end of it that is kept if it exceeds the size limit.
-    /// If the requested position does not exist, returns the end of the session.
+    /// Returns the window of messages that the page of a session shows, and the end of it that is
+    /// kept if it exceeds the size limit. If the requested position does not exist, returns the end
+    /// of the session.
     async fn window(
         &self,
         store: &Store,
@@ -242,24 +243,24 @@ impl PageParams {
     }
 }
 
-/// The end of a window that is kept if the window exceeds the size limit of a page.
+/// End of a window of messages that is kept if the window exceeds the size limit of a page.
 #[derive(Clone, Copy)]
 enum Keep {
     First,
     Last,
 }
 
-/// The messages that were read for a page.
+/// The messages that were read for the page of a session.
 struct ReadMessages {
     shown: Opened,
-    /// The end of the session, if the page shows another part of it.
+    /// Messages at the end of the session, if the page shows another part of it.
     end: Option<Opened>,
     keep: Keep,
 }
 
 impl ReadMessages {
-    /// Removes messages beyond the size limit of a page, but never the requested message. The outline and
-    /// totals still include all messages.
+    /// Removes messages beyond the size limit of a page, but never the requested message. The
+    /// page's outline and totals still include all messages.
     fn fit(self) -> (Opened, Option<Opened>) {
         let Self { shown, end, keep } = self;
         let messages = &shown.transcript.messages;
@@ -291,7 +292,7 @@ impl ReadMessages {
     }
 }
 
-/// Data that every page shows.
+/// Data that every complete page shows: settings, sessions, agents and MCP servers.
 struct PageData {
     settings: Settings,
     sessions: SessionList,
@@ -384,20 +385,20 @@ fn listed_session(app: &App, id: SessionId, summary: Summary) -> ListedSession {
     }
 }
 
-/// A complete HTML page.
+/// Response with a complete HTML page.
 pub(crate) struct Html {
     text: String,
     pictures_from_elsewhere: bool,
 }
 
 impl Html {
-    /// Creates a page that loads resources only from this server.
+    /// Creates an HTML page that loads resources only from this server.
     pub(crate) fn new(text: String) -> Self {
         Self { text, pictures_from_elsewhere: false }
     }
 
-    /// Returns the content security policy: nothing inline, and remote pictures only if the reader allows
-    /// them.
+    /// Returns the content security policy of the page: nothing inline, and remote pictures only if
+    /// the reader allows them.
     fn policy(&self) -> String {
         let pictures = if self.pictures_from_elsewhere { " https: http:" } else { "" };
         format!(

@@ -29,27 +29,28 @@ use message::{Message, failure, success};
 use runtime::Sessions;
 use runtime::passes::{Holder, PATH, Passes};
 
-/// Supported protocol versions, the newest first. Their differences do not affect this server.
+/// Supported versions of the MCP protocol, the newest first. Their differences do not affect this
+/// server.
 const VERSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
-/// Description of the server, for programs that let the model search for tools.
+/// Description of Callboard's MCP server, for programs that let the model search for tools.
 const INSTRUCTIONS: &str = "Tools of Callboard, the server that runs this conversation: list the other \
                             agents, send one of them a question or a task, and leave notes for the \
                             people who read the conversation.";
 const PARSE_ERROR: i32 = -32700;
 const METHOD_NOT_FOUND: i32 = -32601;
 
-/// State shared by all requests.
+/// State of the MCP server for programs, shared by all requests to it.
 #[derive(Clone)]
 pub struct ProgramMcp {
     sessions: Sessions,
     passes: Arc<Passes>,
     hosts: Arc<Hosts>,
-    /// Dropped with the last connection.
+    /// Sender that is dropped with the last connection to the MCP server.
     _alive: mpsc::Sender<()>,
 }
 
 impl ProgramMcp {
-    /// Binds a loopback port for programs.
+    /// Binds a loopback port at which programs reach Callboard's MCP server.
     pub async fn bind() -> std::io::Result<TcpListener> {
         TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await
     }
@@ -71,8 +72,8 @@ impl ProgramMcp {
         Ok(())
     }
 
-    /// Returns the process to which the request belongs. Requests with headers of browsers are refused,
-    /// because programs are not browsers.
+    /// Checks the pass in a program's request and returns the process to which the pass belongs.
+    /// Requests with headers of browsers are refused, because programs are not browsers.
     fn admit(&self, headers: &HeaderMap) -> Result<Arc<Holder>, HttpError> {
         let text = |name| headers.get(name).and_then(|it| it.to_str().ok()).unwrap_or_default();
         if !self.hosts.is_ours(text(HOST)) {
@@ -127,7 +128,7 @@ async fn answer(
 }
 
 impl ProgramMcp {
-    /// Answers a request about the server, which needs no session.
+    /// Returns the response to a request about the MCP server itself, which needs no session.
     fn about(&self, method: &str, id: &Value, params: &Value) -> Value {
         match method {
             "initialize" => success(id, handshake(params)),

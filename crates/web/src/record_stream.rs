@@ -12,26 +12,26 @@ use crate::App;
 use crate::error::{HttpError, RequestCode};
 use runtime::hub::SessionEvent;
 
-/// Number of records that are read from the log in one query.
+/// Maximum number of records that are read from the log in one query.
 const PAGE: usize = 500;
 
 pub(crate) struct RecordStream {
     app: App,
     session: SessionId,
-    /// Number of the last record that was returned.
+    /// Number of the last record that was read from the log or received live.
     seen: Seq,
-    /// Live records. The subscription starts before the log is read.
+    /// Receiver of the session's live records. The subscription starts before the log is read.
     live: Receiver<SessionEvent>,
     is_behind: bool,
     read: VecDeque<Record>,
 }
 
-/// Returns the previous record number, so that a stream after it begins with `seq`.
+/// Returns the record number before `seq`, so that a stream after it begins with `seq`.
 pub(crate) fn before(seq: Seq) -> Seq {
     Seq(seq.0.saturating_sub(1))
 }
 
-/// Reason why the stream ends.
+/// Reason why a stream of a session's records ends.
 #[derive(Debug, Error)]
 pub(crate) enum Lost {
     #[error("The session was deleted.")]
@@ -51,13 +51,13 @@ impl From<Lost> for HttpError {
 }
 
 impl RecordStream {
-    /// Starts a stream of the records after the number `seen`.
+    /// Starts a stream of the session's records after the number `seen`.
     pub(crate) fn after(app: App, session: SessionId, seen: Seq) -> Self {
         let live = app.hub.watch(&session);
         Self { app, session, seen, live, is_behind: true, read: VecDeque::new() }
     }
 
-    /// Returns all further records that are in the log now.
+    /// Returns all further records of the session that are in the log now.
     pub(crate) async fn catch_up(&mut self) -> Result<Vec<Record>, Lost> {
         let mut records = Vec::from(std::mem::take(&mut self.read));
         while self.is_behind {
@@ -67,7 +67,7 @@ impl RecordStream {
         Ok(records)
     }
 
-    /// Returns the next record. Cancel safe.
+    /// Waits for the next record of the session and returns it. Cancel safe.
     pub(crate) async fn next(&mut self) -> Result<Record, Lost> {
         loop {
             if let Some(record) = self.read.pop_front() {

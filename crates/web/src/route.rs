@@ -16,9 +16,9 @@ pub(crate) struct Route {
     pub(crate) path: &'static str,
     pub(crate) summary: &'static str,
     pub(crate) handler: MethodRouter<App>,
-    /// Describes the handler by its types.
+    /// Function that describes the handler by the types of its inputs and its output.
     describe_handler: fn(&mut Operation<'_>),
-    /// Error codes that do not follow from the types.
+    /// Error codes of the route that do not follow from the types of its handler.
     refusals: &'static [RequestCode],
     answers: Vec<(StatusCode, &'static str)>,
 }
@@ -48,20 +48,20 @@ impl Route {
         }
     }
 
-    /// Adds error codes that the handler itself may return.
+    /// Sets the error codes that the route's handler itself may return.
     pub(crate) fn refuses(mut self, codes: &'static [RequestCode]) -> Self {
         self.refusals = codes;
         self
     }
 
-    /// Adds a response that the handler builds itself. The media type is empty if it has no body. May be
-    /// called several times.
+    /// Adds a response that the route's handler builds itself. The media type is empty if it has no
+    /// body. May be called several times.
     pub(crate) fn gives(mut self, status: StatusCode, media_type: &'static str) -> Self {
         self.answers.push((status, media_type));
         self
     }
 
-    /// Returns a name for generated clients, such as `get_api_sessions`.
+    /// Returns the name of the route in generated clients, such as `get_api_sessions`.
     pub(crate) fn id(&self) -> String {
         let path = if self.path == "/" { "home" } else { self.path };
         let words = path.split(|c: char| !c.is_ascii_alphanumeric());
@@ -104,8 +104,8 @@ macro_rules! methods {
 
 methods! { get GET post POST patch PATCH delete DELETE }
 
-/// A function whose arguments and result describe themselves. `D` distinguishes functions with
-/// different numbers of arguments.
+/// A handler function whose arguments and result describe themselves for OpenAPI. `D` distinguishes
+/// functions with different numbers of arguments.
 pub(crate) trait Described<D> {
     fn describe(operation: &mut Operation<'_>);
 }

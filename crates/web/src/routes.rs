@@ -17,8 +17,8 @@ use crate::pages::{self, assets};
 use crate::route::Route;
 use crate::{openapi, ws::socket};
 
-/// Returns all routes, with the descriptions that do not follow from the handlers' types. All are
-/// behind the authorization layer.
+/// Returns all routes of the HTTP server, with the descriptions that do not follow from the
+/// handlers' types. All are behind the authorization layer.
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("/", pages::home, "Show the page"),

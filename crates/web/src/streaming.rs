@@ -11,12 +11,12 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Returns an uncacheable response with this body.
+/// Returns a streamed HTTP response with this body, which is not cached.
 pub(crate) fn response(media_type: &'static str, body: Body) -> Response {
     ([(CONTENT_TYPE, media_type), (CACHE_CONTROL, "no-cache")], body).into_response()
 }
 
-/// Returns a body that ends with the stream.
+/// Returns an HTTP response body that sends the texts of a stream and ends with it.
 pub(crate) fn body(pieces: impl Stream<Item = String> + Send + 'static) -> Body {
     Body::from_stream(pieces.map(|piece| Ok::<_, Infallible>(Bytes::from(piece))))
 }

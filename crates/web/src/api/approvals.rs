@@ -17,17 +17,17 @@ use crate::error::{HttpError, RequestCode};
 use crate::extract::{CallPath, GrantPath, Input, Segment, SessionPath};
 use session::{Answered, Approval, Command, Undone};
 
-/// Name of the page's user in the log.
+/// Name in the log for the person who decides on the page or through the API.
 pub(crate) const USER: &str = "user";
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct DecisionInput {
     decision: DecisionWord,
-    /// How long an approval holds; `once` if omitted. A denial holds once.
+    /// Scope of an approval: how long it holds; `once` if omitted. A denial holds once.
     scope: Option<Scope>,
-    /// Arguments to run instead of the proposed ones, if approved.
+    /// Arguments with which an approved tool call runs instead of the proposed ones.
     arguments: Option<EditedArguments>,
-    /// Message to the agent.
+    /// Message to the agent about the decision.
     feedback: Option<String>,
 }
 
@@ -38,7 +38,7 @@ enum DecisionWord {
     Rejected,
 }
 
-/// Text, which is used unchanged, or a JSON object.
+/// Edited arguments of a tool call: a text, which is used unchanged, or a JSON object.
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum EditedArguments {
@@ -80,12 +80,12 @@ pub(crate) async fn decide(
     Ok(NoContent)
 }
 
-/// Exactly one of the fields must be present.
+/// Result of a tool call that the client ran. Give either `output` or `error`, not both.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResultInput {
     output: Option<Value>,
-    /// Error message for the agent.
+    /// Error message for the agent, if the tool call failed.
     error: Option<String>,
 }
 
@@ -121,20 +121,20 @@ pub(crate) struct GrantList {
     grants: Vec<GrantObject>,
 }
 
-/// A stored approval for more than one call.
+/// A grant: a stored approval that covers more than one tool call.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct GrantObject {
     id: String,
     tool: String,
-    /// The covered calls, as the policy compares them.
+    /// Covered tool calls, in the form in which the policy compares them.
     covers: String,
-    /// The covered calls in words.
+    /// Description of the covered tool calls for people.
     text: String,
-    /// Agent whose calls are covered. Absent if the grant is inactive.
+    /// Id of the agent whose tool calls are covered. Absent if the grant is inactive.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
-    /// Folder in which calls are covered. Absent if the grant is inactive.
+    /// Workspace in which tool calls are covered. Absent if the grant is inactive.
     #[serde(skip_serializing_if = "Option::is_none")]
     workspace: Option<String>,
     /// Whether the grant was stored by an earlier version, without agent and workspace. It allows nothing.

@@ -13,7 +13,7 @@ use crate::error::{HttpError, RequestCode};
 use crate::extract::{RawBody, Segment};
 use runtime::clock;
 
-/// A stored file, as the `attachments` of messages refer to it.
+/// An uploaded file, as the `attachments` of messages refer to it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct StoredFile {
     blob: String,
@@ -32,8 +32,8 @@ pub(crate) async fn put(
     Ok(Created(StoredFile { blob, size }))
 }
 
-/// Serves a file. Small pictures, recognised by their content, are shown inline. All other files are sent
-/// as downloads, because their content is not trusted.
+/// Serves a stored file. Small pictures, recognised by their content, are shown inline. All other
+/// files are sent as downloads, because their content is not trusted.
 pub(crate) async fn show(
     State(app): State<App>,
     Segment(hash): Segment,
@@ -52,7 +52,8 @@ pub(crate) async fn show(
 
 const PICTURE_MAX: usize = 4 * 1024 * 1024;
 
-/// Detects the type of a picture by its first bytes.
+/// Returns the media type of a picture, detected by its first bytes. `None` for other files and for
+/// large pictures.
 fn picture_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         _ if bytes.len() > PICTURE_MAX => None,

@@ -20,12 +20,12 @@ use crate::extract::{AnswerPath, CallPath, Params, SessionPath};
 pub(crate) struct OutputParams {
     #[serde(default)]
     stream: BodyKind,
-    /// Number of bytes to skip at the beginning, for text only.
+    /// Number of bytes to skip at the beginning of the response body, for `format=text` only.
     #[serde(default)]
     from: u64,
     #[serde(default)]
     format: Format,
-    /// Whether to send text as a download.
+    /// Whether to send the response body as a file to download.
     #[serde(default)]
     download: bool,
 }
@@ -35,7 +35,7 @@ pub(crate) struct OutputParams {
 enum Format {
     #[default]
     Text,
-    /// HTML as on the page, with colours.
+    /// The content as HTML, with colours, as on the page.
     Html,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct TextParams {
     first: u64,
     #[serde(default)]
     format: Format,
-    /// Whether to send text as a download.
+    /// Whether to send the response body as a file to download.
     #[serde(default)]
     download: bool,
 }
@@ -127,7 +127,7 @@ pub(crate) struct AnswerParams {
     /// Format of the answer; `text` returns the texts as the agent wrote them, usually Markdown.
     #[serde(default = "Format::html")]
     format: Format,
-    /// Return only the parts before the one with this index, counted from 0.
+    /// Return only the parts of the answer before the part with this index, counted from 0.
     before: Option<usize>,
     part: Option<AnswerPart>,
 }
@@ -135,11 +135,12 @@ pub(crate) struct AnswerParams {
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum AnswerPart {
-    /// Only pending requests for approvals.
+    /// Return only the answer's pending requests for approvals.
     Questions,
 }
 
-/// Returns an answer for another session's page, earlier parts of it, or its source text.
+/// Returns an answer of an agent for display in the page of another session, earlier parts of the
+/// answer, or its source text.
 pub(crate) async fn answer(
     State(app): State<App>,
     AnswerPath { session, run }: AnswerPath,

@@ -20,17 +20,17 @@ use crate::extract::{Params, SessionPath};
 use crate::record_stream::{RecordStream, before};
 use crate::streaming;
 
-/// Number of messages that are searched for a run that was open at a record.
+/// Number of a session's messages that are searched for a run that was open at a given record.
 const LOOK_BACK: usize = 50;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct AfterParams {
-    /// Number of the last record that the client has, which is the `id` of an event. It may also be sent as
-    /// `Last-Event-ID`. If omitted, all events from the beginning are sent.
+    /// Number of the last record that the client has, which is the `id` of an event. It may also be
+    /// sent as the header `Last-Event-ID`. If omitted, all events from the beginning are sent.
     after: Option<u64>,
 }
 
-/// The event stream of a session for one client.
+/// Stream of a session's events in the contract format for one client.
 struct ContractEvents {
     feed: RecordStream,
     stream: Stream,
@@ -68,8 +68,8 @@ pub(crate) async fn follow(
     Ok(streaming::response(sse::MEDIA_TYPE, streaming::body(open.chain(events))))
 }
 
-/// Returns the number after which records are read. A run that was open at `after` is read from its
-/// beginning.
+/// Returns the record number after which the log is read, for a client that has the records up to
+/// `after`. A run that was open at `after` is read from its beginning.
 async fn start_of_open_run(app: &App, session: &SessionId, after: Seq) -> Result<Seq, HttpError> {
     let window = Window { before: Some(after.next()), limit: LOOK_BACK };
     let rows = app.store().messages(session, window).await?.into_iter();

@@ -62,10 +62,10 @@ pub(crate) struct ImportParams {
     /// Id of the new session. Default: the original id for logs, the program's name and its conversation's
     /// id for conversations of programs, and a hash of the content for other formats.
     id: Option<String>,
-    /// Agent that continues the session. Default: the default agent. Conversations of programs
-    /// continue with their program.
+    /// Id of the agent that continues the imported session. Default: the default agent.
+    /// Conversations of programs continue with their program.
     agent: Option<String>,
-    /// Title of the session. Not for conversations of programs.
+    /// Title of the imported session. Not for conversations of programs.
     title: Option<String>,
     /// Also import an unfinished last turn, as interrupted. Only for conversations of programs.
     #[serde(default, rename = "final")]
@@ -78,12 +78,13 @@ pub(crate) struct ImportedObject {
     #[serde(flatten)]
     session: SessionObject,
     added_turns: usize,
-    /// Whether nothing was added because the conversation was continued in this session, which has more
-    /// than the file.
+    /// Whether no turns were added because the conversation was continued in this session, which
+    /// has more than the file.
     goes_on_here: bool,
 }
 
-/// Imports a file as a session. Only new turns of a program's conversation are added.
+/// Imports a conversation file as a session. If a program's conversation was imported before, only
+/// its new turns are added.
 pub(crate) async fn import(
     State(app): State<App>,
     Params(params): Params<ImportParams>,
@@ -189,7 +190,7 @@ async fn import_conversation(
     Ok(ImportedObject { session, added_turns, goes_on_here })
 }
 
-/// A conversation file, with its side files if there are any.
+/// A conversation file to import, with its side files if there are any.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Envelope {

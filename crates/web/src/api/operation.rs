@@ -36,9 +36,9 @@ pub(crate) struct SizesReport {
 #[derive(Serialize, JsonSchema)]
 struct TotalSize {
     database: u64,
-    /// Size of the write-ahead log.
+    /// Size of the database's write-ahead log in bytes.
     wal: u64,
-    /// Free space within the database file, which is reused before the file grows.
+    /// Free space in bytes within the database file, which is reused before the file grows.
     free: u64,
 }
 
@@ -51,7 +51,7 @@ struct SessionSize {
     deltas: u64,
     blobs: u64,
     index: u64,
-    /// Compressed size of the raw lines of programs.
+    /// Compressed size in bytes of the raw lines that the session's program wrote.
     raw: u64,
 }
 
@@ -77,7 +77,7 @@ impl From<store::SessionSize> for SessionSize {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BackupInput {
-    /// Path on the server's machine; the file must not exist yet.
+    /// Absolute path of the backup on the server's machine; the file must not exist yet.
     file: PathBuf,
 }
 

@@ -30,9 +30,10 @@ struct QueuedObject {
     attachments: Vec<Attachment>,
     /// `steer` if the message is being handed to the active run, else `queue`.
     mode: SendMode,
-    /// Whether the message is held by a stop. It does not start before the queue is released.
+    /// Whether the message is held because a run was stopped. It does not start before the queue is
+    /// released.
     held: bool,
-    /// The agent that sent the message; absent if a person sent it.
+    /// The agent that sent the message; null if a person sent it.
     from: Option<Sender>,
 }
 
@@ -58,7 +59,8 @@ pub(crate) async fn show(
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangeInput {
     text: Option<String>,
-    /// New position, counted from 0. Larger values mean the end of the queue.
+    /// New position of the message in the queue, counted from 0. Larger values mean the end of the
+    /// queue.
     position: Option<u32>,
 }
 
@@ -82,7 +84,7 @@ pub(crate) async fn change(
     Ok(NoContent)
 }
 
-/// Returns the command to change a queued message's text.
+/// Returns the change that replaces a queued message's text, or an error if the new text is blank.
 pub(crate) fn words(text: String) -> Result<QueuedChange, HttpError> {
     if text.trim().is_empty() {
         return Err(HttpError::invalid("the message would be empty: remove it instead"));

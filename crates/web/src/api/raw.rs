@@ -20,7 +20,7 @@ use crate::extract::{Params, SessionPath};
 use crate::openapi::{DescribeOutput, Operation};
 use runtime::draw_pool::in_place;
 
-/// Maximum number of lines of a page. A larger limit is reduced, not refused.
+/// Maximum number of raw lines of a page. A larger requested limit is reduced, not refused.
 const LIMIT: usize = 1000;
 
 /// Text that is shown to a person if a part or a run has no raw lines.
@@ -29,17 +29,18 @@ const NO_LINES: &str = "The program wrote no lines for this. Some records are ma
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct RawParams {
-    /// Return only lines with higher numbers.
+    /// Return only raw lines with a higher number than this one.
     #[serde(default)]
     after: u64,
-    /// Maximum number of lines of a page, at most 1000. With `format=text` the number of all lines,
-    /// unlimited if omitted.
+    /// Maximum number of raw lines of a page, at most 1000. With `format=text` the maximum number
+    /// of all lines, unlimited if omitted.
     limit: Option<usize>,
-    /// Return only lines from which the record with this number was made.
+    /// Return only raw lines from which the record with this number was made.
     seq: Option<u64>,
-    /// Return only lines of one part of an answer, given by the number of the part's first record.
+    /// Return only raw lines of one part of an answer, given by the number of the part's first
+    /// record.
     part: Option<u64>,
-    /// Return only lines of this run, given by the id of its answer.
+    /// Return only raw lines of this run, given by the id of its answer.
     run: Option<ResponseId>,
     #[serde(default)]
     format: Format,
@@ -50,7 +51,7 @@ pub(crate) struct RawParams {
 enum Format {
     #[default]
     Json,
-    /// The plain lines. If a part or a run has none, a text explains why.
+    /// The raw lines as plain text. If a part or a run has none, a text explains why.
     Text,
 }
 
@@ -66,7 +67,8 @@ pub(crate) struct RawPage {
 pub(crate) struct RawLine {
     number: u64,
     at: Millis,
-    /// Numbers of the first and last record that were made from the line; absent if there are none.
+    /// Number of the first record that was made from the raw line; `lastSeq` is the last. Both are
+    /// absent if no record was made from it.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_seq: Option<Seq>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,7 +103,7 @@ pub(crate) async fn lines(
     }
 }
 
-/// A query of lines after a number, for all records or a range of records.
+/// Query for a session's raw lines after a line number, for all records or a range of records.
 #[derive(Clone)]
 struct LineQuery {
     session: SessionId,
@@ -146,8 +148,8 @@ impl LineQuery {
     }
 }
 
-/// Returns the range from the first record of a part to the record that closed it. Later decisions about
-/// the part are not included.
+/// Returns the records of a part of an answer: from its first record to the record that closed it.
+/// Later decisions about the part are not included.
 async fn of_part(store: &Store, session: &SessionId, first: Seq) -> Result<Records, store::Error> {
     let records = store.records_around(session, first).await?.unwrap_or_default();
     Ok(in_place(|| records_of_part(&records, first)))
@@ -170,7 +172,8 @@ fn records_of_part(records: &[Stored], first: Seq) -> Records {
     last.map_or(Records::None, |last| Records::Within(first..=last))
 }
 
-/// Streams all pages as one text, because a reader could not notice that a text was cut.
+/// Streams all pages of raw lines as one text, because a reader could not notice that a text was
+/// cut.
 fn text(
     store: Store,
     query: LineQuery,

@@ -19,7 +19,8 @@ use crate::error::HttpError;
 use crate::extract::{Params, SessionPath};
 use runtime::window::{self, Opened};
 
-/// Maximum number of records or messages of a page. A larger limit is reduced, not refused.
+/// Maximum number of records or messages of a page. A larger requested limit is reduced, not
+/// refused.
 const LIMIT: usize = 1000;
 
 #[derive(Deserialize, JsonSchema)]
@@ -31,7 +32,7 @@ pub(crate) struct EventsParams {
     deltas: bool,
 }
 
-/// Schema of a page of records. The JSON itself is assembled from stored text.
+/// Schema of a page of a session's records. The JSON itself is assembled from stored text.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "a description")]
 pub(crate) struct EventsPage {
@@ -69,16 +70,17 @@ pub(crate) async fn events(
 pub(crate) struct MessagesParams {
     #[serde(default)]
     format: Format,
-    /// If omitted: `desc` for `ui-v4`, else `asc`.
+    /// Order of the messages. If omitted: `desc` for `format=ui-v4`, else `asc`.
     order: Option<Order>,
-    /// `next` of the previous page; returns older messages.
+    /// Value of `next` in the previous page; returns older messages.
     before: Option<u64>,
     limit: Option<usize>,
-    /// Return the session as it was at this record number.
+    /// Return the messages of the session as it was at this record number.
     at: Option<u64>,
-    /// `all` includes all status messages, for `format=contract`.
+    /// Status messages to include, for `format=contract`: all of them, or only lasting ones if
+    /// omitted.
     status: Option<Status>,
-    /// The AI SDK's major version, for `format=ui`.
+    /// Major version of the AI SDK in whose format messages are returned, for `format=ui`.
     #[serde(default)]
     profile: ProfileNumber,
 }
@@ -114,7 +116,7 @@ enum Status {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct MessagesPage {
     messages: Vec<ShownMessage>,
-    /// Value of `before` for the next page; null on the last page.
+    /// Value of the parameter `before` for the next page of messages; null on the last page.
     next: Option<Seq>,
 }
 
@@ -123,7 +125,7 @@ pub(crate) struct MessagesPage {
 enum ShownMessage {
     Callboard(Box<ChatMessage>),
     Contract(Box<contract::Message>),
-    /// A message of the AI SDK, of AG-UI or of OpenAI.
+    /// A message in the format of another vendor, such as the AI SDK, AG-UI or OpenAI.
     Foreign(Map<String, Value>),
 }
 
@@ -205,7 +207,7 @@ fn in_words(
     }
 }
 
-/// Replaces the message's id by the client's id, if there is one.
+/// Replaces the id of a user message by the id that the client gave it, if there is one.
 fn named_by_client(message: &Message, mut shown: Value) -> Value {
     if let Content::User(UserMessage { client_id: Some(client_id), .. }) = &message.content {
         shown["id"] = json!(client_id);
@@ -233,7 +235,8 @@ async fn read_page(
     }
 }
 
-/// Reads a page with this number of counted messages, see [`formats::ui_v4::page_start`].
+/// Reads a page of messages with the requested number of counted messages, see
+/// [`formats::ui_v4::page_start`].
 async fn read_counted(
     store: &Store,
     session: &SessionId,
@@ -262,7 +265,8 @@ async fn read_counted(
     }
 }
 
-/// Deserializes `1` and `true` as true.
+/// Deserializes a query parameter that is a flag: `1` and `true` as true, `0`, `false` and an empty
+/// text as false.
 fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     match String::deserialize(deserializer)?.as_str() {
         "1" | "true" => Ok(true),

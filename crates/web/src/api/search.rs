@@ -19,7 +19,7 @@ pub(crate) struct SearchParams {
     session_id: Option<String>,
     archived: Option<bool>,
     limit: Option<usize>,
-    /// `next` of the previous page.
+    /// Value of `next` in the previous page of search results.
     before: Option<String>,
 }
 
@@ -28,7 +28,7 @@ const LIMIT: usize = 200;
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SearchPage {
     hits: Vec<Hit>,
-    /// Value of `before` for the next page; null on the last page.
+    /// Value of the parameter `before` for the next page of search results; null on the last page.
     next: Option<String>,
 }
 
@@ -38,14 +38,14 @@ struct Hit {
     session_id: SessionId,
     seq: Seq,
     at: Millis,
-    /// The message that contains the hit; null for a hit in a title.
+    /// Id of the message that contains the search hit; null for a hit in a title.
     message_id: Option<String>,
     kind: &'static str,
     snippet: Vec<Piece>,
 }
 
-/// A piece of a snippet. Matches are separate pieces, so that clients can highlight them and escape all
-/// text.
+/// A piece of the text snippet of a search hit. Matches are separate pieces, so that clients can
+/// highlight them and escape all text.
 #[derive(Serialize, JsonSchema)]
 struct Piece {
     text: String,

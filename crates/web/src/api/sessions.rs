@@ -30,7 +30,7 @@ pub(crate) struct SessionObject {
     id: SessionId,
     agent: String,
     title: String,
-    /// The session's own workspace; null if it uses the agent's.
+    /// Workspace of the session itself; null if it uses the agent's workspace.
     workspace: Option<String>,
     /// Unconfirmed workspace of an imported log. PATCH it as `workspace` to use it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,7 +41,7 @@ pub(crate) struct SessionObject {
     updated_at: Millis,
     message_count: u64,
     head: Seq,
-    /// The process of the agent's program, while it runs.
+    /// Process of the agent's program, while it runs; always absent in lists of sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<ProgramObject>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct SessionObject {
 struct ProgramObject {
     pid: u32,
     started_at: Millis,
-    /// Time of the program's last line; absent if it has written nothing yet.
+    /// Time at which the program wrote its last line; absent if it has written nothing yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_line_at: Option<Millis>,
 }
@@ -86,7 +86,7 @@ impl From<&Pulse> for ProgramObject {
 pub(crate) struct ListParams {
     archived: Option<bool>,
     limit: Option<usize>,
-    /// `next` of the previous page.
+    /// Value of `next` in the previous page of sessions.
     before: Option<String>,
 }
 
@@ -95,7 +95,7 @@ pub(crate) const LIST_LIMIT: usize = 1000;
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SessionList {
     sessions: Vec<SessionObject>,
-    /// Value of `before` for the next page; null on the last page.
+    /// Value of the parameter `before` for the next page of sessions; null on the last page.
     next: Option<String>,
 }
 
@@ -115,7 +115,7 @@ pub(crate) async fn list(
     Ok(Json(SessionList { sessions, next }))
 }
 
-/// Returns the cursor of a list page that starts after this session.
+/// Returns the cursor for a page of the session list that starts after this session.
 pub(crate) fn cursor(id: &SessionId, summary: &Summary) -> String {
     format!("{}.{id}", summary.updated_at.0)
 }
@@ -179,7 +179,8 @@ pub(crate) async fn show(
 pub(crate) struct UpdateInput {
     title: Option<String>,
     archived: Option<bool>,
-    /// Workspace, as for a new session; confirms `suggestedWorkspace`. Refused while a run is active.
+    /// New workspace of the session, given as for a new session; confirms `suggestedWorkspace`.
+    /// Refused while a run is active.
     workspace: Option<String>,
 }
 
@@ -215,7 +216,7 @@ pub(crate) struct DeleteParams {
     seconds: Option<u64>,
 }
 
-/// Maximum delay of a deletion, in seconds.
+/// Maximum delay of a session's deletion, in seconds.
 const MAX_DELETION_DELAY: u64 = 3600;
 
 pub(crate) async fn delete(
@@ -256,12 +257,12 @@ pub(crate) struct SendInput {
     /// `queued` if the agent could not be steered.
     #[serde(default)]
     pub(crate) mode: SendMode,
-    /// An earlier message that this one replaces; the messages after it are superseded.
+    /// Id of an earlier message that this message replaces; the messages after it are superseded.
     pub(crate) replaces: Option<MessageId>,
 }
 
 impl SendInput {
-    /// Sends the message to a session.
+    /// Sends the message to a session, or replaces an earlier message of the session with it.
     pub(crate) async fn send_to(
         mut self,
         app: &App,
@@ -315,7 +316,7 @@ async fn as_sent(
     }))
 }
 
-/// Checks that the attachments of a message exist.
+/// Checks that the attachments of a message are stored files of the given sizes.
 async fn check_attachments(app: &App, attachments: &[Attachment]) -> Result<(), HttpError> {
     for Attachment { blob, name, size, .. } in attachments {
         let found = app.store().blob(blob).await?;
@@ -332,7 +333,7 @@ async fn check_attachments(app: &App, attachments: &[Attachment]) -> Result<(), 
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Sent {
     message_id: MessageId,
-    /// Current state of the message.
+    /// Current state of the message that was sent.
     state: MessageState,
 }
 
@@ -361,7 +362,7 @@ pub(crate) struct Cancelled {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CancelParams {
-    /// Whether to refuse while the run waits for an approval.
+    /// Whether to refuse the cancellation while the run waits for an approval.
     #[serde(default)]
     unless_asking: bool,
 }

@@ -14,7 +14,7 @@ pub(crate) async fn show(State(app): State<App>) -> Result<Json<Settings>, HttpE
     Ok(Json(page_settings(app.store()).await?))
 }
 
-/// A partial update of the settings.
+/// A partial update of the page settings.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[schemars(with = "Settings")]
 pub(crate) struct SettingsPatch(Map<String, Value>);

@@ -33,14 +33,15 @@ use crate::compat::v1;
 use crate::error::{HttpError, PageError, RequestCode, error_response};
 use runtime::clock;
 
-/// Health check. This route and the assets need no key; assets are the same on every machine, and
-/// the sign-in page needs them.
+/// Path of the health check. This route and the assets need no key; assets are the same on every
+/// machine, and the sign-in page needs them.
 pub(crate) const HEALTH: &str = "/healthz";
 pub(crate) const ASSETS: &str = "/assets/";
-/// Route that takes the password instead of a key.
+/// Path of the sign-in route, which takes the password instead of a key.
 pub(crate) const SIGN_IN: &str = "/sign-in";
 const SOCKET: &str = "/ws";
-/// Header of the AI SDK's version 4 stream, which is plain text.
+/// Name of the response header that marks a stream for version 4 of the AI SDK, which is plain
+/// text.
 pub(crate) const DATA_STREAM: &str = formats::ui_v4::MARKER_HEADER;
 
 pub(crate) struct Gate {
@@ -50,14 +51,16 @@ pub(crate) struct Gate {
     pub(crate) allowed_origins: Vec<String>,
 }
 
-/// Decision about a request.
+/// Decision of the authorization layer about a request.
 #[derive(Debug)]
 enum Access {
-    /// Granted by this sign-in; `None` for the token and for public routes.
+    /// The request is granted by this sign-in; `None` for the token, for public routes and for
+    /// signing in.
     Granted(Option<SignInHash>),
-    /// The URL contains the token: set a cookie and redirect to the URL without it.
+    /// The URL of a page contains the token: set a sign-in cookie and redirect to the URL without
+    /// it.
     ToCookie,
-    /// CORS preflight request for an allowed front end.
+    /// The request is a CORS preflight request of an allowed front end.
     Preflight,
     Denied(HttpError),
 }
@@ -120,7 +123,8 @@ impl Gate {
         self.check_key(request)
     }
 
-    /// Checks the source of a request, as far as the browser reports it.
+    /// Checks from which site a request comes and which host it addresses, as far as the browser
+    /// reports it.
     fn check_source(&self, headers: &HeaderMap) -> Result<(), HttpError> {
         if headers.get_all(HOST).iter().count() > 1 {
             return Err(HttpError::invalid("the request has more than one Host"));
@@ -221,8 +225,8 @@ async fn sign_in_by_token(app: &App) -> Result<Option<String>, HttpError> {
     Ok(app.gate.keys.sign_in(&secrets, clock::now()).await?)
 }
 
-/// Answers a CORS preflight. Front ends of other origins use the token, so credentials are not
-/// offered.
+/// Returns the response to a CORS preflight request. Front ends of other origins use the token, so
+/// credentials are not offered.
 fn preflight() -> Response {
     let headers = [
         (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PATCH, DELETE"),
@@ -234,7 +238,8 @@ fn preflight() -> Response {
     (StatusCode::NO_CONTENT, headers).into_response()
 }
 
-/// Sets security headers: no type sniffing and no scripts. Pages set further ones.
+/// Sets the security headers of a response, such as no type sniffing and no scripts, and CORS
+/// headers for an allowed foreign origin. Pages set further ones.
 fn set_headers(headers: &mut HeaderMap, foreign: Option<HeaderValue>) {
     let defaults = [
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -256,7 +261,7 @@ fn set_headers(headers: &mut HeaderMap, foreign: Option<HeaderValue>) {
     }
 }
 
-/// Returns whether an Origin is this server's own page: same host and port.
+/// Returns whether the `Origin` of a request is this server's own page: same host and port.
 fn is_same(origin: &str, host: &str) -> bool {
     let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     authority.is_some_and(|it| it.eq_ignore_ascii_case(host))
@@ -269,13 +274,13 @@ fn is_from_our_page(headers: &HeaderMap) -> bool {
     text(ORIGIN).is_none_or(|origin| is_same(origin, text(HOST).unwrap_or_default()))
 }
 
-/// Returns whether a refusal is sent as a page for a person.
+/// Returns whether the refusal of a request is sent as a page for a person.
 fn is_for_person(request: &Parts) -> bool {
     is_page(&request.uri) || wants_page(request)
 }
 
-/// Returns whether the client asks for a page, as browsers do for typed addresses and links. Routes
-/// under `/v1` serve programs only.
+/// Returns whether the client asks for an HTML page, as browsers do for typed addresses and links.
+/// Routes under `/v1` serve programs only.
 pub(crate) fn wants_page(request: &Parts) -> bool {
     let accept = request.headers.get(ACCEPT).and_then(|it| it.to_str().ok());
     request.method == Method::GET

@@ -8,9 +8,9 @@ use std::net::{IpAddr, SocketAddr};
 
 pub(crate) struct Hosts {
     listen: SocketAddr,
-    /// Host and port of the proxy in front of the server.
+    /// Host and port of the proxy in front of the server; `None` without a proxy.
     public: Option<String>,
-    /// Scheme of the proxy: `http` or `https`.
+    /// URL scheme of the proxy in front of the server: `http` or `https`.
     public_scheme: String,
 }
 
@@ -23,7 +23,7 @@ impl Hosts {
         Self { listen, public, public_scheme }
     }
 
-    /// Returns the absolute URL of a path for a client that uses this host.
+    /// Returns the absolute URL of a path for a client that reaches the server under this host.
     pub(crate) fn address(&self, host: &str, path: &str) -> String {
         let scheme = if self.is_public(host) { &self.public_scheme } else { "http" };
         format!("{scheme}://{host}{path}")
@@ -54,7 +54,7 @@ impl Hosts {
     }
 }
 
-/// Splits name and port. Browsers omit port 80.
+/// Splits the `Host` header of a request into name and port. Browsers omit port 80.
 fn split(host: &str) -> Option<(&str, u16)> {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => Some((name, port.parse().ok()?)),

@@ -28,12 +28,12 @@ use runtime::clock;
 /// Lifetime of a sign-in, in days.
 const SIGNED_IN_DAYS: u32 = 365;
 const DAY_MS: i64 = 86_400_000;
-/// Setting that holds the fingerprint.
+/// Name of the stored setting that holds the fingerprint of the token and the password.
 const SECRETS: &str = "sign_in_secrets";
-/// Interval of checks for a changed password.
+/// Interval at which the server checks whether its password was changed.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Hash of a cookie.
+/// Hash of a sign-in cookie's value, which identifies the sign-in.
 pub(crate) type SignInHash = [u8; 32];
 
 pub(crate) struct Keys {
@@ -42,27 +42,27 @@ pub(crate) struct Keys {
     /// Whether browsers reach the server only by https.
     is_secure: bool,
     store: Store,
-    /// Folder of the password file.
+    /// Data folder, which contains the password file.
     data: PathBuf,
-    /// Hashes of the cookies and the times of the sign-ins. Locked for a look-up, never across an
-    /// await.
+    /// Times at which sign-ins were created, by the hashes of their cookies. Locked for a look-up,
+    /// never across an await.
     sign_ins: RwLock<HashMap<SignInHash, Millis>>,
-    /// Fingerprint of the secrets for which the sign-ins were created.
+    /// Fingerprint of the token and the password for which the sign-ins were created.
     secrets: RwLock<Option<String>>,
-    /// Serialises changes of the secrets.
+    /// Lock that serialises the creation of sign-ins and the end of outdated ones.
     changing: tokio::sync::Mutex<()>,
     revoked: watch::Sender<Revoked>,
 }
 
-/// The token and the password at one moment.
+/// State of the server's token and password at one moment.
 pub(crate) struct Secrets {
-    /// `None` if no password is set.
+    /// Hash of the server's password; `None` if no password is set.
     pub(crate) password_hash: Option<String>,
     /// Hash of the token and the password hash.
     fingerprint: String,
 }
 
-/// Counters of revocations.
+/// Counters of ended sign-ins, by which open connections notice a revocation.
 #[derive(Clone, Copy, Default)]
 struct Revoked {
     /// Number of sign-ins that were ended individually.
@@ -112,8 +112,8 @@ impl Keys {
         value.and_then(|it| it.strip_prefix("Bearer ")).is_some_and(|it| self.is_token(it))
     }
 
-    /// Returns the valid sign-in of a request. A hash is looked up, so timing reveals nothing about
-    /// the value.
+    /// Returns the valid sign-in whose cookie a request contains. The hash of the cookie is looked
+    /// up, so timing reveals nothing about its value.
     pub(crate) fn sign_in_of(&self, headers: &HeaderMap, now: Millis) -> Option<SignInHash> {
         let hash = self.cookies(headers).map(hash).find(|it| self.is_good(it, now))?;
         self.fingerprint().is_ok_and(|it| self.is_current(&it)).then_some(hash)
@@ -124,8 +124,8 @@ impl Keys {
         sign_ins.get(hash).is_some_and(|since| *since > oldest_sign_in(now))
     }
 
-    /// Creates a sign-in and returns the header that sets the cookie. `None` if the secrets have
-    /// changed since they were `checked`.
+    /// Creates a sign-in and returns the `Set-Cookie` header for its cookie. `None` if the token or
+    /// the password has changed since they were `checked`.
     pub(crate) async fn sign_in(
         &self,
         checked: &Secrets,
@@ -144,7 +144,7 @@ impl Keys {
         Ok(Some(self.set_cookie(&value, u64::from(SIGNED_IN_DAYS) * 86_400)))
     }
 
-    /// Reads the current secrets. Call this before a key is checked against them.
+    /// Reads the current token and password hash. Call this before a key is checked against them.
     pub(crate) fn read_secrets(&self) -> io::Result<Secrets> {
         let password_hash = password::stored_hash(&self.data)?;
         let mut hasher = blake3::Hasher::new_derive_key("callboard sign-in secrets");
@@ -155,7 +155,8 @@ impl Keys {
         Ok(Secrets { password_hash, fingerprint })
     }
 
-    /// Ends the sign-ins of the request, and returns the header that deletes the cookie.
+    /// Ends the sign-ins whose cookies a request contains, and returns the `Set-Cookie` header that
+    /// deletes the cookie.
     pub(crate) async fn sign_out(&self, headers: &HeaderMap) -> Result<String, AppendError> {
         let hashes: Vec<SignInHash> = self.cookies(headers).map(hash).collect();
         for hash in hashes {
@@ -194,7 +195,7 @@ impl Keys {
         }
     }
 
-    /// Returns whether the sign-ins were created for the secrets with this fingerprint.
+    /// Returns whether the sign-ins were created for the token and password with this fingerprint.
     fn is_current(&self, fingerprint: &str) -> bool {
         let secrets = self.secrets.read().unwrap_or_else(PoisonError::into_inner);
         secrets.as_deref() == Some(fingerprint)
@@ -204,7 +205,7 @@ impl Keys {
         Ok(self.read_secrets()?.fingerprint)
     }
 
-    /// Returns the header that deletes the cookie.
+    /// Returns the `Set-Cookie` header that deletes the sign-in cookie.
     pub(crate) fn forget_cookie(&self) -> String {
         self.set_cookie("", 0)
     }
@@ -224,19 +225,20 @@ impl Keys {
     }
 }
 
-/// Notification that the key of a request is revoked.
+/// Notification that the sign-in of a request, or every sign-in, has ended.
 #[derive(Clone)]
 pub(crate) struct Revocation {
     gate: Arc<Gate>,
-    /// `None` if the request used the token.
+    /// Sign-in that granted the request; `None` for the token and for public routes.
     sign_in: Option<SignInHash>,
     changes: watch::Receiver<Revoked>,
-    /// Value of the counter before the request was authorized.
+    /// Number of times that all sign-ins had been ended before the request was authorized.
     all_before: u64,
 }
 
 impl Revocation {
-    /// Subscribes to revocations. Call this before the key is checked, so that none is missed.
+    /// Subscribes to the end of sign-ins. Call this before the key of a request is checked, so that
+    /// no revocation is missed.
     pub(crate) fn new(gate: &Arc<Gate>) -> Self {
         let changes = gate.keys.revoked.subscribe();
         let all_before = changes.borrow().all;
@@ -247,7 +249,7 @@ impl Revocation {
         Self { sign_in, ..self }
     }
 
-    /// Completes when this sign-in or all sign-ins have ended.
+    /// Waits until the sign-in of the request or all sign-ins have ended.
     pub(crate) async fn wait(mut self) {
         loop {
             let all = self.changes.borrow_and_update().all;
@@ -262,7 +264,8 @@ impl Revocation {
     }
 }
 
-/// Checks periodically whether another process has changed the password, until the server stops.
+/// Checks periodically whether another process has changed the password, which ends all sign-ins.
+/// Returns when the server stops.
 pub(crate) async fn watch_secrets(gate: Arc<Gate>, mut stopping: watch::Receiver<bool>) {
     let mut looks = tokio::time::interval(CHECK_INTERVAL);
     loop {

@@ -9,12 +9,12 @@ use runtime::files::write_private;
 
 const SHORTEST: usize = 8;
 
-/// Returns whether a password is set.
+/// Returns whether a password for the server is set in the data folder.
 pub fn is_set(data: &Path) -> bool {
     file(data).is_file()
 }
 
-/// Reads the hash from disk; `None` if no password is set.
+/// Reads the hash of the server's password from the data folder; `None` if no password is set.
 pub fn stored_hash(data: &Path) -> io::Result<Option<String>> {
     match std::fs::read_to_string(file(data)) {
         Ok(hash) => Ok(Some(hash)),
@@ -23,12 +23,13 @@ pub fn stored_hash(data: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// Returns whether the password matches the hash. Takes long by design.
+/// Returns whether a password matches the stored hash. Takes long by design.
 pub fn is_right(hash: &str, given: &str) -> bool {
     argon2::verify_encoded(hash.trim(), given.as_bytes()).unwrap_or(false)
 }
 
-/// Stores the hash of a new password.
+/// Stores the hash of a new password for the server in the data folder. Fails if the password is
+/// too short.
 pub fn set(data: &Path, password: &str) -> anyhow::Result<()> {
     let length = password.chars().count();
     ensure!(length >= SHORTEST, "that is too short: use at least {SHORTEST} characters");

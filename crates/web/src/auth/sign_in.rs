@@ -22,15 +22,18 @@ use crate::pages::Html;
 use runtime::clock;
 use session::Refused;
 
-/// Rate limit of an address: number of attempts, and milliseconds until one is added.
+/// Maximum number of sign-in attempts that an address can have left. One is added every
+/// [`REFILL_MS`] milliseconds.
 const BURST: u32 = 5;
 const REFILL_MS: u64 = 12_000;
-/// Maximum number of addresses in memory. When it is reached, the older half is removed.
+/// Maximum number of addresses whose sign-in attempts are kept in memory. When it is reached, the
+/// older half is removed.
 const ADDRESSES: usize = 10_000;
 
-/// Rate limits of sign-in attempts.
+/// Rate limits of sign-in attempts, by address.
 #[derive(Default)]
 pub(crate) struct Attempts {
+    /// Number of sign-in attempts that each address has left, and the time of its last refill.
     /// Locked for a look-up, never across an await.
     left: Mutex<HashMap<IpAddr, (u32, Millis)>>,
     /// Lock for password checks, which by design need much memory and time. Held until the check has
@@ -39,7 +42,7 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
-    /// Takes one attempt of an address. Returns false if none is left.
+    /// Takes one sign-in attempt of an address. Returns false if none is left.
     fn take(&self, from: IpAddr, now: Millis) -> bool {
         let from = network_of(from);
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,8 +60,8 @@ impl Attempts {
     }
 }
 
-/// Returns the network that shares a limit: an IPv6 client controls all addresses with the same
-/// first half, and a local user all of 127.0.0.0/8.
+/// Returns the network whose addresses share a rate limit: an IPv6 client controls all addresses
+/// with the same first half, and a local user all of 127.0.0.0/8.
 fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         it if it.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -75,7 +78,7 @@ fn forget_older_half(left: &mut HashMap<IpAddr, (u32, Millis)>) {
     left.retain(|_, (_, since)| *since > median);
 }
 
-/// Signs in with a form that contains `password=...`.
+/// Signs a browser in with a submitted form that contains `password=...`.
 pub(crate) async fn sign_in(
     State(app): State<App>,
     Extension(from): Extension<SocketAddr>,
@@ -125,7 +128,7 @@ pub(crate) async fn sign_out(
     }
 }
 
-/// Returns a page with a form, because a GET request must not sign out.
+/// Returns the sign-out page, which has a form because a GET request must not sign out.
 pub(crate) async fn sign_out_page() -> Response {
     with_form(Html::new(render::sign_out_page()).into_response())
 }
@@ -135,7 +138,7 @@ pub(crate) async fn sign_out_everywhere(State(app): State<App>) -> Result<NoCont
     Ok(NoContent)
 }
 
-/// A redirect to the home page that sets or deletes the cookie.
+/// A redirect to the home page that sets or deletes the sign-in cookie.
 pub(crate) struct ToHome {
     cookie: String,
 }
@@ -147,7 +150,8 @@ impl IntoResponse for ToHome {
     }
 }
 
-/// The handler refuses with a page, the authorization layer with JSON.
+/// Describes refusals as HTML and as JSON: the handler refuses with a page, the authorization layer
+/// with JSON.
 impl DescribeOutput for Result<ToHome, Response> {
     fn describe(operation: &mut Operation<'_>) {
         operation.gives(StatusCode::SEE_OTHER, None);
@@ -168,7 +172,8 @@ pub(crate) fn page(app: &App, error: HttpError) -> Response {
     answer(&error, &SignIn { message, is_error: false, takes_password })
 }
 
-/// Returns the sign-in page with an error and the ways to sign in.
+/// Returns the sign-in page with an error message and the ways to sign in, or an error page if
+/// signing in would not help.
 pub(crate) fn refusal_page(app: &App, error: HttpError) -> Response {
     let may_sign_in =
         matches!(error.code, RequestCode::Unauthorized | RequestCode::TooManyAttempts);
@@ -185,8 +190,8 @@ fn answer(error: &HttpError, page: &SignIn<'_>) -> Response {
     if page.takes_password { with_form(response) } else { response }
 }
 
-/// Sets a referrer policy with which the browser sends an Origin: without a referrer, a form is
-/// sent with the Origin `null`.
+/// Sets a referrer policy for a page with a form, so that the browser sends an Origin with it:
+/// without a referrer, a form is sent with the Origin `null`.
 fn with_form(mut response: Response) -> Response {
     let policy = HeaderValue::from_static("same-origin");
     response.headers_mut().insert(REFERRER_POLICY, policy);

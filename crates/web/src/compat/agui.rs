@@ -27,7 +27,7 @@ use crate::error::HttpError;
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "a description")]
 pub(crate) struct RunAgentInput {
-    /// The session's id.
+    /// Id of the AG-UI thread, which is the session's id.
     thread_id: String,
     /// The client's id of the run, which all events contain.
     run_id: String,
@@ -36,13 +36,13 @@ pub(crate) struct RunAgentInput {
     messages: Option<Vec<Map<String, Value>>>,
     /// Tools that the client runs itself, each with `name`, `description` and `parameters`.
     tools: Option<Vec<Map<String, Value>>>,
-    /// Decisions about the interrupts of the last run.
+    /// Decisions about the interrupts with which the last run ended.
     resume: Option<Vec<Map<String, Value>>>,
-    /// Ignored.
+    /// State that the client shares with the agent; ignored.
     state: Option<Value>,
-    /// Ignored.
+    /// Context that the client provides to the agent; ignored.
     context: Option<Value>,
-    /// Ignored.
+    /// Properties that the client forwards to the agent; ignored.
     forwarded_props: Option<Value>,
 }
 
@@ -91,7 +91,8 @@ pub(crate) async fn run(
     Ok(response.into_response())
 }
 
-/// Number of the newest messages that are searched for the last run, which notices may follow.
+/// Number of a session's newest messages that are searched for the last run, which notices may
+/// follow.
 const LOOK_BACK: usize = 50;
 
 async fn last_run(conversation: &Conversation) -> Result<Option<ResponseId>, HttpError> {

@@ -54,7 +54,8 @@ impl From<ProfileNumber> for Profile {
 
 const PROFILE_HEADER: &str = "x-callboard-profile";
 
-/// The version of the AI SDK that the client names, or the default.
+/// Extractor of the AI SDK's version that the client names in the query or a header, or the default
+/// version.
 pub(crate) struct ClientProfile(Profile);
 
 impl<S: Send + Sync> FromRequestParts<S> for ClientProfile {
@@ -87,7 +88,7 @@ pub(crate) struct ResumeV4Params {
     chat_id: String,
 }
 
-/// Body of a chat request.
+/// Body of a chat request of the AI SDK.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "a description")]
@@ -96,17 +97,17 @@ pub(crate) struct ChatInput {
     id: Option<String>,
     /// The complete chat. Earlier messages are read only if the session is new.
     messages: Option<Vec<Map<String, Value>>>,
-    /// The new message, instead of `messages`.
+    /// The new message, sent alone instead of the complete chat in `messages`.
     message: Option<Map<String, Value>>,
     trigger: Option<String>,
     message_id: Option<String>,
-    /// The agent of a new chat.
+    /// Id of the agent for a new chat.
     agent: Option<String>,
     /// Tools that the client runs itself, by name, each with `description` and `parameters`.
     tools: Option<Map<String, Value>>,
 }
 
-/// The session in the path; `None` if the id is not valid.
+/// Extractor of the session id in the path of a chat request; `None` if the id is not valid.
 pub(crate) struct ChatPath(Option<SessionId>);
 
 impl<S: Send + Sync> FromRequestParts<S> for ChatPath {
@@ -132,7 +133,7 @@ impl Protocol for Profile {
     }
 }
 
-/// Version 4 of the AI SDK.
+/// Protocol of version 4 of the AI SDK.
 struct V4;
 
 impl Protocol for V4 {
@@ -192,7 +193,8 @@ async fn is_sent_again(
         && has_same_files(chat, said, &last).await?)
 }
 
-/// Returns whether these messages may be the session's messages before a record number.
+/// Returns whether the messages that a client sends may be the session's messages before a record
+/// number, judging by their roles.
 async fn has_messages_before(
     chat: &Conversation,
     messages: &[Value],
@@ -224,7 +226,8 @@ async fn has_same_files(
     Ok(is_same && links(said.sent.as_ref()) == links(last.sent.as_ref()))
 }
 
-/// Responds with the active run from its beginning.
+/// Streams the active run of a chat from its beginning. The response has no content if there is no
+/// active run.
 pub(crate) async fn resume(
     State(app): State<App>,
     profile: Result<ClientProfile, HttpError>,
@@ -236,8 +239,9 @@ pub(crate) async fn resume(
     Ok(active.unwrap_or_else(|| NoContent.into_response()))
 }
 
-/// Responds with the active run from its beginning, for version 4. An empty response has a body, because the
-/// client cannot read a response without one.
+/// Streams the active run of a chat from its beginning, for version 4 of the AI SDK. Without an
+/// active run, the response still has an empty body, because the client cannot read a response
+/// without one.
 pub(crate) async fn resume_v4(
     State(app): State<App>,
     params: Result<Params<ResumeV4Params>, HttpError>,
@@ -266,7 +270,7 @@ async fn find_or_create_chat(
     find_or_create_session(app, &incoming).await
 }
 
-/// Returns the messages before the last one, which is new.
+/// Returns the messages of a chat request before the last one, which is new.
 fn earlier_messages(body: &Value) -> &[Value] {
     let messages = body["messages"].as_array().filter(|_| body["message"].is_null());
     messages.and_then(|it| it.split_last()).map_or(&[], |(_, earlier)| earlier)
@@ -330,7 +334,8 @@ async fn ends_with_new_message(
     }
 }
 
-/// Returns the id of the message that this one replaces; `None` if the message is new.
+/// Returns the id of the earlier message that a client's message replaces; `None` if the message is
+/// new.
 async fn replaced_message(
     chat: &Conversation,
     id: &str,
@@ -346,7 +351,8 @@ async fn replaced_message(
     }
 }
 
-/// Finds a message by the client's id for it, or by the server's.
+/// Returns the server's id of a message, found by the client's id for the message or by the
+/// server's; `None` if the session has no such message.
 async fn find_message(chat: &Conversation, id: &str) -> Result<Option<String>, HttpError> {
     let store = chat.app.store();
     let of_client = store.message_of_client_id(&chat.session, &ClientId::new(id)).await?;
@@ -356,7 +362,8 @@ async fn find_message(chat: &Conversation, id: &str) -> Result<Option<String>, H
     Ok(store.message_row(&chat.session, id).await?.map(|row| row.id))
 }
 
-/// Returns an error for program agents, whose own conversation cannot be rewound.
+/// Returns an error if the chat's agent is a program agent, whose own conversation cannot be
+/// rewound.
 async fn check_can_rewind(chat: &Conversation) -> Result<(), HttpError> {
     let agent = chat.app.sessions.agent_of(&chat.session).await?.unwrap_or_default();
     match chat.app.agents.program_name(&agent) {

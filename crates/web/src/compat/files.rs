@@ -7,7 +7,8 @@ use crate::App;
 use crate::error::HttpError;
 use runtime::import;
 
-/// Stores a file of a message, unless it refers to a stored file.
+/// Stores a file of an incoming message, unless it refers to a stored file, and returns the
+/// attachment.
 pub(super) async fn attach(app: &App, file: &File) -> Result<Attachment, HttpError> {
     Ok(import::attach(app.store(), file).await?)
 }

@@ -25,11 +25,11 @@ use session::Refused;
 
 const AGENT_HEADER: &str = "x-callboard-agent";
 
-/// Body of a request and the agent that the request names. `T` is the schema of the body, which the crate
-/// `formats` parses.
+/// JSON body of a request to a compatibility API, and the agent that the request names. `T` is the
+/// schema of the body, which the crate `formats` parses.
 pub(crate) struct CompatBody<T> {
     pub(crate) json: Value,
-    /// Agent that the body, a header or the path names.
+    /// Id of the agent that the body, a header or the path names; `None` if none of them does.
     pub(crate) agent: Option<String>,
     description: PhantomData<T>,
 }
@@ -56,7 +56,7 @@ impl<T: JsonSchema> DescribeInput for CompatBody<T> {
     }
 }
 
-/// Returns the parameters in the path, by name.
+/// Returns the parameters in the path of a request, by name.
 pub(crate) async fn path_parameters<S: Send + Sync>(
     parts: &mut Parts,
     state: &S,
@@ -65,24 +65,25 @@ pub(crate) async fn path_parameters<S: Send + Sync>(
     segments.map(|Path(it)| it).map_err(|it| HttpError::invalid(it.body_text()))
 }
 
-/// Function that reads the earlier messages of a conversation.
+/// Function that converts the earlier messages of a client's conversation to log entries.
 pub(crate) type Import = fn(&Value, &Setting<'_>) -> Vec<Entry>;
 
-/// A conversation that a client sends.
+/// A conversation that a client of a compatibility API sends.
 pub(crate) struct IncomingConversation<'a> {
-    /// The client's id of the conversation; `None` if the server chooses one.
+    /// Id that the client gave the conversation, used as the session's id; `None` if the server
+    /// chooses one.
     pub(crate) session: Option<&'a str>,
-    /// The agent that the client names.
+    /// Id of the agent that the client names; `None` if it names none.
     pub(crate) agent: Option<&'a str>,
     /// Whether the conversation ends with a message to answer.
     pub(crate) has_message: bool,
-    /// The messages before the message to answer.
+    /// Messages of the conversation before the message to answer.
     pub(crate) earlier: &'a [Value],
     pub(crate) import: Import,
 }
 
-/// Returns the conversation's session and whether it is new. If it does not exist, it is created with the
-/// earlier messages.
+/// Returns the session of an incoming conversation and whether it is new. If it does not exist, it
+/// is created with the earlier messages.
 pub(crate) async fn find_or_create_session(
     app: &App,
     incoming: &IncomingConversation<'_>,
@@ -113,7 +114,7 @@ pub(crate) async fn find_or_create_session(
     Ok((Conversation { app: app.clone(), session }, is_new))
 }
 
-/// Returns whether a session exists. One that belongs to another agent is an error.
+/// Returns whether a session exists. It is an error if the session belongs to another agent.
 pub(crate) async fn session_exists(
     app: &App,
     session: &SessionId,
@@ -131,11 +132,11 @@ pub(crate) async fn session_exists(
     }
 }
 
-/// A session to create.
+/// A session to create for a client's conversation.
 pub(crate) struct NewConversation<'a> {
     pub(crate) session: &'a SessionId,
     pub(crate) agent: &'a str,
-    /// Earlier messages, to be imported.
+    /// Earlier messages of the conversation, which are imported into the session.
     pub(crate) earlier: &'a [Value],
     pub(crate) import: Import,
     /// Whether the session is created as archived.
@@ -144,7 +145,8 @@ pub(crate) struct NewConversation<'a> {
     pub(crate) tools: &'a [ClientTool],
 }
 
-/// Creates a session. Returns false if it exists already, because another request was faster.
+/// Creates a session for a client's conversation. Returns false if it exists already, because
+/// another request was faster.
 pub(crate) async fn create_session(
     app: &App,
     new: &NewConversation<'_>,
@@ -207,7 +209,8 @@ async fn create_with_messages(app: &App, new: &NewConversation<'_>) -> Result<()
     make_session(app, session, records.into()).await
 }
 
-/// Sets the client's own id of a message, by which the client refers to it.
+/// Sets the client id of an imported user message to the client's own id, by which the client
+/// refers to it.
 fn name_as_client(event: &mut Event, earlier: &[Value]) {
     if let Event::UserMessage { message_id, client_id: client_id @ None, .. } = event
         && earlier.iter().any(|it| it["id"] == message_id.as_str())

@@ -23,7 +23,7 @@ use crate::streaming;
 const UNBUFFERED: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
 
-/// Protocol in which runs are sent to a kind of client.
+/// Protocol of a compatibility API, in which runs are sent to its clients.
 pub(crate) trait Protocol: Send + Sync + 'static {
     type Encoder: Encoder;
 
@@ -34,7 +34,7 @@ pub(crate) trait Protocol: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Self::Encoder, HttpError>> + Send;
 }
 
-/// Returns a streamed response in the encoder's format.
+/// Returns a streamed HTTP response in the format of the encoder `E`.
 pub(crate) fn streamed<E: Encoder>(body: Body) -> Response {
     let mut response = streaming::response(E::MEDIA_TYPE, body);
     let marker = E::MARKER
@@ -43,13 +43,13 @@ pub(crate) fn streamed<E: Encoder>(body: Body) -> Response {
     response
 }
 
-/// Streamed response with a run.
+/// Streamed response of a compatibility API that contains a run.
 pub(crate) struct RunResponse<P: Protocol> {
     conversation: Conversation,
     feed: RecordStream,
     protocol: P,
     state: State<P::Encoder>,
-    /// Encoded text that is sent next.
+    /// Encoded text of the run that is sent next.
     unsent: String,
     keep_alive: Interval,
     stopping: watch::Receiver<bool>,
@@ -60,7 +60,7 @@ enum State<E> {
     Waiting { message: MessageId, is_sent: bool },
     /// The run has started, and may have ended.
     Running(E),
-    /// There is no further answer, for this reason.
+    /// The response has failed for this reason, and nothing more of the answer is sent.
     Failed(String),
 }
 
@@ -71,7 +71,8 @@ impl<P: Protocol> IntoResponse for RunResponse<P> {
 }
 
 impl<P: Protocol> RunResponse<P> {
-    /// Responds with the answer to a message that is logged after the record number `after`, now or later.
+    /// Creates the response with the answer to a message, which is or will be logged after the
+    /// record number `after`.
     pub(super) async fn of_answer(
         conversation: Conversation,
         message: MessageId,
@@ -88,8 +89,8 @@ impl<P: Protocol> RunResponse<P> {
         Ok(response)
     }
 
-    /// Responds with the existing records of a run in one chunk, and then with live events. Parts that the
-    /// client has are omitted.
+    /// Creates the response with a run: its existing records in one chunk, and then live events.
+    /// Parts that the client has are omitted.
     pub(super) async fn of_run(
         conversation: Conversation,
         run: RunPosition,
@@ -135,7 +136,8 @@ impl<P: Protocol> RunResponse<P> {
         }))
     }
 
-    /// Returns whether the response is complete.
+    /// Returns whether the response is complete: the run has ended, the client has to act, or the
+    /// response has failed.
     pub(crate) fn has_ended(&self) -> bool {
         match &self.state {
             State::Waiting { .. } => false,
@@ -214,7 +216,8 @@ impl<P: Protocol> RunResponse<P> {
         Ok(String::new())
     }
 
-    /// Responds with the run that the message has steered, which began before the message.
+    /// Switches the response to the run that the message has steered, which began before the
+    /// message.
     async fn begin_earlier(&mut self, run: &ResponseId) -> Result<(), HttpError> {
         if let Some(RunPosition { id, after }) = self.conversation.find_run(run).await? {
             self.state = State::Running(self.protocol.encoder(id).await?);
@@ -223,7 +226,8 @@ impl<P: Protocol> RunResponse<P> {
         Ok(())
     }
 
-    /// Ends the response with an error, because a held message waits for a person.
+    /// Ends the response with an error, because its message is held until a person releases the
+    /// queue.
     fn fail_as_held(&mut self) -> String {
         let id = &self.conversation.session;
         self.fail(&format!(

@@ -14,7 +14,7 @@ pub(crate) use completions::complete;
 pub(crate) use error::V1Error;
 pub(crate) use models::{list, show};
 
-/// Returns whether a path belongs to this API, even if it has no route.
+/// Returns whether a path belongs to the OpenAI-compatible API, even if it has no route.
 pub(crate) fn serves(uri: &Uri) -> bool {
     uri.path().starts_with("/v1/")
 }

@@ -17,7 +17,7 @@ use crate::openapi::{DescribeInput, Operation};
 
 const FOREVER: &str = "public, max-age=31536000, immutable";
 
-/// The files, compressed with gzip, in the order of [`render::assets`].
+/// Asset files of the page, compressed with gzip, in the order of [`render::assets`].
 static COMPRESSED: LazyLock<Vec<Vec<u8>>> =
     LazyLock::new(|| render::assets().iter().map(|asset| compress(asset.text)).collect());
 
@@ -44,8 +44,8 @@ pub(crate) async fn asset(
     Ok(response)
 }
 
-/// The file with the version and the name in the path. Other versions are not found, because browsers would
-/// cache the wrong content.
+/// Extractor of the asset file with the version and the name in the path of a request. Other
+/// versions are not found, because browsers would cache the wrong content.
 pub(crate) struct AssetPath {
     asset: &'static Asset,
     compressed: &'static [u8],
@@ -70,7 +70,8 @@ impl DescribeInput for AssetPath {
     }
 }
 
-/// Returns whether the client accepts gzip, by name or by `*`, with a quality above zero.
+/// Returns whether the client of a request accepts gzip, by name or by `*`, with a quality above
+/// zero.
 fn accepts_gzip(headers: &HeaderMap) -> bool {
     let quality = |wanted: &str| {
         let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|it| it.to_str().ok());

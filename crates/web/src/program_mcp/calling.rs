@@ -19,10 +19,12 @@ use runtime::passes::{Holder, PendingRequest};
 use session::RelayedCall;
 
 const INVALID_PARAMS: i32 = -32602;
-/// Fields in which Claude Code, Codex and our extension for Pi send the id of the model's call.
+/// Names of the fields in which Claude Code, Codex and our extension for Pi send the id of the
+/// model's tool call.
 const CALL_ID_KEYS: [&str; 3] = ["claudecode/toolUseId", "callId", "toolCallId"];
 
-/// A running call. Dropping it cancels the call, for example when the connection is lost.
+/// A running tool call of a program. Dropping it cancels the tool call, for example when the
+/// connection is lost.
 struct Calling {
     request: Value,
     outcome: BoxFuture<'static, ToolOutcome>,
@@ -101,7 +103,8 @@ impl Calling {
     }
 }
 
-/// Returns a result as text only. Some programs would pass only structured content to the model.
+/// Converts the outcome of a tool call to an MCP result with text only, because some programs would
+/// pass only structured content to the model.
 fn result(outcome: ToolOutcome) -> Value {
     let text = match outcome.error {
         Some(error) => error.message,

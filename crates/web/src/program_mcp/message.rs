@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A message of a program: a notification if it has no `id`, a response if it has no `method`.
+/// A JSON-RPC message of a program: a notification if it has no `id`, a response if it has no
+/// `method`.
 #[derive(Deserialize)]
 pub(super) struct Message {
     pub(super) id: Option<Value>,

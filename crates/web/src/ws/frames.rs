@@ -12,30 +12,30 @@ use crate::api::sessions::SessionObject;
 use crate::error::{HttpError, RequestCode};
 use session::MessageState;
 
-/// A command of a client.
+/// A command that a client sends over the WebSocket.
 #[derive(Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(crate) enum ClientFrame {
     Subscribe {
         session_id: Option<String>,
-        /// Subscribe to the list of sessions instead of one session.
+        /// Whether to subscribe to the list of sessions instead of one session.
         #[serde(default)]
         sessions: bool,
         /// Number of the last record that the client has.
         #[serde(default)]
         after: u64,
-        /// Include all records, also deltas that later records contain.
+        /// Whether to send all records, also deltas that later records contain.
         #[serde(default)]
         deltas: Flag,
-        /// Receive records, or patches of the page.
+        /// Content to receive: records, or patches of the page.
         #[serde(default)]
         view: ViewKind,
-        /// For the list as a page: show archived sessions.
+        /// Whether to show archived sessions, for the session list as HTML.
         #[serde(default)]
         archived: bool,
-        /// For the list as a page: number of sessions.
+        /// Number of sessions to show, for the session list as HTML.
         limit: Option<usize>,
-        /// `data-version` of the list on the page. No patch is sent while it is current.
+        /// `data-version` of the session list on the page. No patch is sent while it is current.
         version: Option<String>,
     },
     /// Unsubscribe from a session, or from the list if no session is given.
@@ -53,11 +53,11 @@ pub(crate) enum ClientFrame {
     },
     CancelOutput {
         session_id: String,
-        /// Whether to refuse while the run waits for an approval.
+        /// Whether to refuse the cancellation while the run waits for an approval.
         #[serde(default)]
         unless_asking: bool,
     },
-    /// Approve or deny a pending call.
+    /// Approve or deny a pending tool call.
     ApproveTool {
         session_id: String,
         call_id: CallId,
@@ -112,11 +112,11 @@ pub(crate) enum ClientFrame {
         session_id: String,
         message_id: MessageId,
     },
-    /// Release the held queue.
+    /// Release the held queue of the session.
     ReleaseQueue {
         session_id: String,
     },
-    /// Clear the queue.
+    /// Clear the queue of the session.
     ClearQueue {
         session_id: String,
     },
@@ -131,7 +131,7 @@ pub(crate) enum ViewKind {
     Html,
 }
 
-/// `true` or `1`.
+/// Flag of a command, which is set by `true` or `1`.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum Flag {
@@ -147,11 +147,11 @@ impl Flag {
     }
 }
 
-/// A frame of the server other than a record.
+/// A frame that the server sends over the WebSocket, other than a record.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(crate) enum Notice {
-    /// Sent before the first record.
+    /// The subscription to a session has started. Sent before its first record.
     Subscribed {
         session_id: SessionId,
         head: Seq,
@@ -160,7 +160,8 @@ pub(crate) enum Notice {
     SubscribedToList {
         sessions: bool,
     },
-    /// Sent after the last record of the log. The following records are live.
+    /// The subscription to a session has sent the last record of the log. The following records are
+    /// live.
     CaughtUp {
         session_id: SessionId,
         seq: Seq,
@@ -187,7 +188,7 @@ pub(crate) enum Notice {
     Settings {
         settings: Settings,
     },
-    /// A changed line of the session list.
+    /// A session in the list of sessions has changed.
     Session(SessionObject),
     SessionDeleted {
         id: SessionId,
@@ -223,13 +224,13 @@ impl Notice {
     }
 }
 
-/// Returns shared JSON as a text frame, without a copy.
+/// Returns shared JSON as the text of a WebSocket frame, without a copy.
 pub(crate) fn text_of(json: Bytes) -> Utf8Bytes {
     let lossy = || String::from_utf8_lossy(&json).into_owned().into();
     Utf8Bytes::try_from(json.clone()).unwrap_or_else(|_| lossy())
 }
 
-/// Schema of the frames of the server. Records are sent as they are in the log.
+/// Schema of the server's WebSocket frames. Records are sent as they are in the log.
 pub(crate) struct ServerFrame;
 
 impl JsonSchema for ServerFrame {

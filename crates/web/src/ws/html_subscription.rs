@@ -18,10 +18,11 @@ use runtime::export::page_settings;
 use runtime::hub::ListChange;
 use runtime::views::{Joined, PagePatch, PageUpdate};
 
-/// Minimum time between two patches of the list, because many sessions may change at the same time.
+/// Minimum time between two patches of the session list, because many sessions may change at the
+/// same time.
 const LIST_EVERY: Duration = Duration::from_millis(100);
 
-/// Subscription of a page to one session.
+/// WebSocket subscription of a page to the patches of one session.
 pub(crate) struct HtmlSubscription {
     pub(crate) app: App,
     pub(crate) session: SessionId,
@@ -29,7 +30,8 @@ pub(crate) struct HtmlSubscription {
 }
 
 impl HtmlSubscription {
-    /// Sends patches until the connection ends, the page has to reload, or the session is deleted.
+    /// Sends patches of the session's page until the connection ends, the page has to reload, or
+    /// the session is deleted.
     pub(crate) async fn run(self, seen: Seq) {
         let joined = match self.app.views.join(&self.session, seen).await {
             Ok(joined) => joined,
@@ -131,7 +133,7 @@ pub(crate) async fn draw_list(
     }
 }
 
-/// Reads the list. Returns `None` if that fails; the next change tries again.
+/// Reads and renders the session list. Returns `None` if that fails; the next change tries again.
 async fn read_list(app: &App, part: &ListPart) -> Option<Element> {
     let permit = app.draw_permit().await;
     match listed_sessions(app, part).await {

@@ -16,10 +16,10 @@ use crate::error::{HttpError, RequestCode};
 use crate::ws::frames::{Notice, text_of};
 use runtime::hub::SessionEvent;
 
-/// Number of records that are read from the log in one query.
+/// Maximum number of records that are read from the log in one query.
 const PAGE: usize = 500;
 
-/// Frames for one connection, in sending order.
+/// Sender of frames to one WebSocket connection, in batches that are sent in order.
 pub(crate) type Outbox = mpsc::Sender<Vec<Utf8Bytes>>;
 
 pub(crate) struct RecordSubscription {
@@ -32,11 +32,12 @@ pub(crate) struct RecordSubscription {
     pub(crate) outbox: Outbox,
 }
 
-/// Error of a connection that has ended.
+/// Error that ends a subscription: its connection has ended or its session was deleted.
 struct Gone;
 
 impl RecordSubscription {
-    /// Sends records until the connection ends.
+    /// Sends the session's records until the connection ends, the session is deleted, or the log
+    /// cannot be read.
     pub(crate) async fn run(mut self) {
         let mut live = self.app.hub.watch(&self.session);
         loop {
@@ -89,7 +90,7 @@ impl RecordSubscription {
         Notice::error(Some(self.session.to_string()), error).to_frame()
     }
 
-    /// Sends live commits until this subscriber falls too far behind.
+    /// Sends the records of live commits until this subscriber falls too far behind.
     async fn follow(&mut self, live: &mut Receiver<SessionEvent>) -> Result<(), Gone> {
         loop {
             let frames = match live.recv().await {
@@ -118,7 +119,8 @@ impl RecordSubscription {
     }
 }
 
-/// Merges neighbouring deltas of one stream into one with the last number.
+/// Merges neighbouring deltas of the same text, arguments or output into one delta with the last
+/// number.
 fn merge_deltas(records: Vec<Stored>) -> Vec<Stored> {
     let mut merged: Vec<Stored> = Vec::with_capacity(records.len());
     let mut growing: Option<Record> = None;

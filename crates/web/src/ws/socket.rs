@@ -35,21 +35,23 @@ use crate::{App, BODY_MAX};
 use runtime::hub::ListChange;
 use session::{AnswerType, Command, QueuedChange, Receipt, ReplyTo};
 
-/// Initial size of the read buffer of a connection. It is small because commands are short, and grows for a
-/// long frame.
+/// Initial size in bytes of the read buffer of a WebSocket connection. It is small because commands
+/// are short, and grows for a long frame.
 const READ_BUFFER: usize = 1024;
-/// Size of the write buffer, which is allocated when data is written.
+/// Size in bytes of the write buffer of a WebSocket connection, which is allocated when data is
+/// written.
 const WRITE_BUFFER: usize = 4 * 1024;
-/// Frame size above which the connection is closed. A frame between [`BODY_MAX`] and this gets an
-/// error.
+/// Size in bytes of a WebSocket frame above which the connection is closed. A frame between
+/// [`BODY_MAX`] and this gets an error.
 const MAX_FRAME: usize = 2 * BODY_MAX;
-/// Number of batches of frames that may wait between the subscriptions and the connection.
+/// Maximum number of batches of frames that may wait between the subscriptions and the WebSocket
+/// connection.
 const OUTBOX: usize = 8;
-/// Close code that tells a page to sign in again.
+/// WebSocket close code and reason that tell a page to sign in again.
 const SIGNED_OUT: (u16, &str) = (4401, "signed out");
-/// Time after which a connection that accepts no data is closed.
+/// Time after which a WebSocket connection that accepts no data is closed.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time limit for the last frames of a connection.
+/// Time limit for sending the last frames of a WebSocket connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) async fn open(
@@ -79,7 +81,7 @@ struct Connection {
     app: App,
     outbox: Outbox,
     frames: mpsc::Receiver<Vec<Utf8Bytes>>,
-    /// Tasks of the subscriptions. They end when this is dropped.
+    /// Tasks of the connection's subscriptions. They end when this is dropped.
     watches: JoinSet<()>,
     watched: HashMap<SessionId, AbortHandle>,
     watches_list: Option<AbortHandle>,
@@ -144,7 +146,7 @@ impl Connection {
         }
     }
 
-    /// Sends the last records before the server stops, including the ends of runs.
+    /// Sends the last records to the client before the server stops, including the ends of runs.
     async fn send_rest(&mut self, socket: &mut WebSocket) {
         let sending = send_all(socket, Vec::new(), &mut self.frames);
         if let Ok(Ok(())) = tokio::time::timeout(CLOSE_TIMEOUT, sending).await {
@@ -152,7 +154,7 @@ impl Connection {
         }
     }
 
-    /// Executes a command and returns the frames to send immediately.
+    /// Executes a client's command and returns the frames to send immediately.
     async fn answer(&mut self, text: &str) -> Vec<Utf8Bytes> {
         let frame = match parse_object(text.as_bytes()) {
             Ok(frame) => frame,
@@ -257,8 +259,8 @@ impl Connection {
         }
     }
 
-    /// Subscribes to records. `subscribed` is sent before the first one. A second subscription
-    /// replaces the first.
+    /// Subscribes the connection to the records of a session. `subscribed` is sent before the first
+    /// one. A second subscription replaces the first.
     async fn subscribe(
         &mut self,
         session: &str,
@@ -279,7 +281,7 @@ impl Connection {
         Ok(Some(Notice::Subscribed { session_id: id, head }))
     }
 
-    /// Subscribes a page to patches.
+    /// Subscribes the connection to patches for the page of a session.
     async fn subscribe_page(
         &mut self,
         session: &str,
@@ -364,7 +366,8 @@ impl Connection {
         self.ask(session, |reply| Command::Approve { approval, reply }).await
     }
 
-    /// Cancels the run without waiting, because frames must be handled until it has ended.
+    /// Cancels the active run of a session without waiting, because frames must be handled until it
+    /// has ended.
     fn cancel(&self, session: &str, unless_asking: bool) -> Result<Option<Notice>, HttpError> {
         let (id, sessions, outbox) =
             (parse(session)?, self.app.sessions.clone(), self.outbox.clone());
@@ -386,7 +389,8 @@ impl Connection {
         Ok(None)
     }
 
-    /// Sends a command to a session. Its outcome is in the records.
+    /// Sends a command to a session and waits for the reply. The outcome is in the session's
+    /// records.
     async fn ask<T: AnswerType>(
         &self,
         session: &str,
@@ -403,7 +407,7 @@ impl Drop for Connection {
     }
 }
 
-/// Sends these frames and all others that are waiting, in one flush.
+/// Sends these frames and all others that wait for the connection, in one flush.
 async fn send_all(
     socket: &mut WebSocket,
     first: Vec<Utf8Bytes>,
@@ -424,8 +428,8 @@ async fn close((code, reason): (u16, &'static str), socket: &mut WebSocket) {
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, socket.send(Message::Close(Some(frame)))).await;
 }
 
-/// Sends changes of the session list. After missed changes it sends the newer ones; the client can
-/// request the list.
+/// Sends changes of the session list to a client. After missed changes it sends the newer ones; the
+/// client can request the list.
 async fn send_list_changes(mut changes: Receiver<Arc<ListChange>>, outbox: Outbox) {
     loop {
         let frame = match changes.recv().await {

@@ -14,20 +14,20 @@ pub(super) struct AgUi {
     pub(super) conversation: Conversation,
     /// Host name under which the client reaches the server.
     pub(super) host: String,
-    /// The client's id for the run.
+    /// Id that the AG-UI client gave the run.
     pub(super) run: String,
     pub(super) version: Version,
-    /// Ids of the messages that the client has.
+    /// Ids of the messages that the AG-UI client has.
     pub(super) known: Vec<String>,
     pub(super) reason: Reason,
 }
 
-/// Reason why a client requests a run.
+/// Reason why an AG-UI client requests a run.
 pub(super) enum Reason {
     /// The session is new, so the client has all earlier messages.
     NewConversation,
     NewMessage,
-    /// The client submits results of calls, or decisions about them.
+    /// The client submits results of tool calls, or decisions about them.
     Resume,
     /// The client reconnects and needs the current state.
     Rejoin,
@@ -54,17 +54,19 @@ impl Protocol for AgUi {
     }
 }
 
-/// Number of messages before a run that are compared with the client's. The last message that the client has
-/// received is among them, unless more notices followed.
+/// Number of messages before a run that are compared with the messages of the AG-UI client. The
+/// last message that the client has received is among them, unless more notices followed.
 const LOOK_BACK: usize = 10;
 
 impl AgUi {
-    /// Returns the number of the record before the run's first.
+    /// Returns the number of the record before the run's first record; 0 if the session has no such
+    /// run.
     async fn start_of(&self, run: &ResponseId) -> Result<Seq, HttpError> {
         Ok(self.conversation.find_run(run).await?.map_or(Seq(0), |it| it.after))
     }
 
-    /// Returns all messages before the run, unless the client has the last of them.
+    /// Returns all messages before the run in AG-UI's format; `None` if the client has the last of
+    /// them.
     async fn unknown(&self, run: &ResponseId) -> Result<Option<Vec<Value>>, HttpError> {
         let up_to = self.start_of(run).await?;
         let window = Window { before: Some(up_to.next()), limit: LOOK_BACK };

@@ -34,18 +34,19 @@ use session::Command;
 const SESSION_HEADER: HeaderName = HeaderName::from_static("x-callboard-session");
 const TOOLS_HEADER: HeaderName = HeaderName::from_static("x-callboard-tools");
 
-/// Header with the number of earlier attempts, which OpenAI's clients send.
+/// Request header with the number of earlier attempts, which OpenAI's clients send.
 const RETRY_HEADER: HeaderName = HeaderName::from_static("x-stainless-retry-count");
 const KEY_HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// Options in headers, because the protocol has no fields for them.
+/// Options of a completion request that are sent in headers, because OpenAI's protocol has no
+/// fields for them.
 pub(crate) struct HeaderOptions {
     session: Option<SessionId>,
     other_calls: OtherCalls,
     attempt: Attempt,
 }
 
-/// Indication that a request may have been sent before.
+/// Indication whether a completion request may have been sent before.
 enum Attempt {
     First,
     Again,
@@ -94,16 +95,16 @@ impl DescribeInput for HeaderOptions {
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "a description")]
 pub(crate) struct CompletionInput {
-    /// Id of an agent, or `default`.
+    /// Id of the agent that answers, or `default`.
     model: String,
     messages: Vec<Map<String, Value>>,
     stream: Option<bool>,
     stream_options: Option<Map<String, Value>>,
-    /// Functions that the client runs itself.
+    /// Functions that the client offers to the agent and runs itself.
     tools: Option<Vec<Map<String, Value>>>,
 }
 
-/// The body as JSON, which the crate `formats` parses.
+/// JSON body of a completion request, which the crate `formats` parses.
 pub(crate) struct CompletionBody(Value);
 
 impl<S: Send + Sync> axum::extract::FromRequest<S> for CompletionBody {
@@ -121,7 +122,7 @@ impl DescribeInput for CompletionBody {
     }
 }
 
-/// Response with an answer, streamed or whole.
+/// Response to a completion request with an answer, streamed or whole.
 pub(crate) struct Completed(Response);
 
 impl IntoResponse for Completed {
@@ -139,7 +140,7 @@ impl DescribeOutput for Completed {
     }
 }
 
-/// Body of a response that is not streamed.
+/// Body of a completion response that is not streamed.
 #[derive(JsonSchema)]
 #[schemars(rename = "ChatCompletion")]
 #[expect(dead_code, reason = "a description")]
@@ -158,7 +159,7 @@ struct Completion {
 struct Choice {
     index: u32,
     message: Map<String, Value>,
-    /// `stop`, `length`, `tool_calls` or `content_filter`.
+    /// Reason why the answer ended: `stop`, `length`, `tool_calls` or `content_filter`.
     finish_reason: String,
 }
 
@@ -187,8 +188,9 @@ pub(crate) async fn complete(
     Ok(Completed(response))
 }
 
-/// Returns an idempotency key for the message, so that a retry of the client does not send it twice. A text
-/// may also be repeated on purpose, so only requests that are marked as retries reuse a key.
+/// Returns an idempotency key for the message of a completion request, so that a retry of the
+/// client does not send it twice. A text may also be repeated on purpose, so only requests that are
+/// marked as retries reuse a key.
 async fn client_id_of(
     conversation: &Conversation,
     attempt: &Attempt,
@@ -211,11 +213,11 @@ async fn client_id_of(
     Ok(known.map_or_else(|| format!("{prefix}{}", clock::new_message_id()), ToString::to_string))
 }
 
-/// The session or run that a request addresses.
+/// Session or run that a completion request addresses.
 enum RequestTarget {
     New(Conversation),
     Known(Conversation),
-    /// The run of these calls, which has received their results.
+    /// The run of these tool calls, which has received their results.
     Run(Conversation, HashSet<CallId>),
 }
 
@@ -252,9 +254,9 @@ async fn find_target(
     Ok(if is_new { RequestTarget::New(conversation) } else { RequestTarget::Known(conversation) })
 }
 
-/// Submits the results in a request to the run that waits for them, and returns that run, which continues. If
-/// the request also has a new message, the run is cancelled, and `None` is returned so that a new session is
-/// created.
+/// Submits the tool results in a completion request to the run that waits for them, and returns
+/// that run, which continues. If the request also has a new message, the run is cancelled, and
+/// `None` is returned so that a new session is created.
 async fn find_waiting_run(
     app: &App,
     request: &Request,
@@ -306,7 +308,8 @@ async fn answer(
     }
 }
 
-/// Returns an error if the active run waits for the client, because a new message would wait for that run.
+/// Returns an error if the session's active run waits for the client, because a new message would
+/// wait for that run.
 async fn check_answers(conversation: &Conversation) -> Result<(), HttpError> {
     let Some(run) = conversation.open_run().await? else { return Ok(()) };
     let protocol = OpenAi(Options::default());

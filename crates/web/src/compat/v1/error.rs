@@ -8,10 +8,10 @@ use serde::Serialize;
 use crate::error::HttpError;
 use crate::openapi::{DescribeOutput, Operation};
 
-/// A refusal in OpenAI's form.
+/// A refusal of a request in OpenAI's error format.
 pub(crate) struct V1Error(HttpError);
 
-/// Body of a refusal.
+/// Body of an error response in OpenAI's format.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "OpenAiError")]
 pub(super) struct ErrorBody {
@@ -25,7 +25,7 @@ struct ErrorDetails {
     message: String,
     #[serde(rename = "type")]
     kind: ErrorKind,
-    /// The field that caused the error.
+    /// Name of the request's field or header that caused the error; null if it is not known.
     param: Option<String>,
     /// Callboard's error code, as in docs/errors.md.
     code: Option<String>,

@@ -24,10 +24,10 @@ pub(crate) struct ModelList {
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Model {
-    /// Id of an agent, or `default`.
+    /// Id of the agent that the model name refers to, or `default`.
     id: String,
     object: ModelWord,
-    /// Always 0: clients require a time, and agents have none.
+    /// Creation time, always 0: clients require a time, and agents have none.
     created: u64,
     owned_by: &'static str,
 }
@@ -50,7 +50,7 @@ impl Model {
     }
 }
 
-/// The model name in the path.
+/// Extractor of the model name in the path of a request.
 pub(crate) struct ModelPath(String);
 
 impl<S: Send + Sync> FromRequestParts<S> for ModelPath {
@@ -84,7 +84,8 @@ pub(crate) async fn show(
     Ok(Json(Model::new(&model)))
 }
 
-/// Returns the agent with a model name. An unavailable agent is an error only when it runs.
+/// Returns the id of the agent for a model name of the OpenAI-compatible API. An unavailable agent
+/// is an error only when it runs.
 pub(super) fn agent_of<'a>(agents: &'a Agents, model: &'a str) -> Result<&'a str, HttpError> {
     if agents.knows(model) {
         return Ok(model);

@@ -19,10 +19,11 @@ impl Protocol for OpenAi {
     }
 }
 
-/// Header that prevents automatic retries after a server error, which would repeat the agent's actions.
+/// Response header that prevents automatic retries after a server error, which would repeat the
+/// agent's actions.
 const NO_RETRY: (&str, &str) = ("x-should-retry", "false");
 
-/// Responds with the complete answer when it has ended.
+/// Waits until the answer has ended and responds with all of it in one JSON body.
 pub(super) async fn respond_whole(response: RunResponse<OpenAi>) -> Response {
     let completion = match response.finish().await {
         Ok(chunks) => chunks.completion(),
