@@ -52,7 +52,7 @@ pub struct PeerMessage {
     pub agent: String,
     /// Session that receives the message; `None` if the configured rule chooses it.
     pub choice: Option<SessionChoice>,
-    /// Text of the message.
+    /// Text of the message to the other agent.
     pub text: String,
     /// Mode of the exchange: whether the sender waits for the reply.
     pub mode: ExchangeMode,
@@ -61,14 +61,15 @@ pub struct PeerMessage {
     pub timeout: Option<Duration>,
 }
 
-/// Result of a [`PeerMessage`] that was sent.
+/// Result of sending a [`PeerMessage`] to another agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerReply {
     /// Id of the exchange in the logs of both sessions.
     pub exchange_id: ExchangeId,
     /// Id of the session that received the message.
     pub session: SessionId,
-    /// Text of the reply; `None` in the mode `async`, where it arrives later as a message.
+    /// Text of the other agent's reply; `None` in the mode `async`, where it arrives later as a
+    /// message.
     pub answer: Option<String>,
 }
 

@@ -17,7 +17,7 @@ use crate::paths::real_path;
 /// The server's private files: the data folder with the token, the password hash and the logs.
 #[derive(Debug, Clone, Default)]
 pub struct PrivateFiles {
-    /// The data folder; `None` if nothing is private, as in tests.
+    /// The server's data folder; `None` if nothing is private, as in tests.
     folder: Option<PathBuf>,
     home: Option<PathBuf>,
 }
@@ -64,7 +64,8 @@ impl PrivateFiles {
         Some(real_path(self.folder.as_ref()?)?.to_str()?.to_owned())
     }
 
-    /// Returns whether the path leads to a private file, also through links and hard links, or may lead there.
+    /// Returns whether a path leads to one of the server's private files, also through links and
+    /// hard links, or may lead there.
     pub fn holds(&self, path: &Path) -> bool {
         let Some(folder) = &self.folder else { return false };
         let (Some(real), Some(folder)) = (real_path(path), real_path(folder)) else { return true };
@@ -74,7 +75,7 @@ impl PrivateFiles {
         is_inside || linked.is_some_and(|it| self.inodes().contains(&(it.dev(), it.ino())))
     }
 
-    /// Returns the inodes of the data folder and of everything in it.
+    /// Returns the inodes of the server's data folder and of everything in it.
     pub fn inodes(&self) -> HashSet<Inode> {
         let mut found = HashSet::new();
         let mut waiting: Vec<PathBuf> = self.folder.iter().cloned().collect();
@@ -133,7 +134,7 @@ impl PrivateFiles {
         self.reach_of_path(&folder.join(known)).min(Reach::Possible)
     }
 
-    /// Returns the text with the home folder in place of `~`, `$HOME` and `${HOME}`.
+    /// Returns the text of a tool call with the home folder in place of `~`, `$HOME` and `${HOME}`.
     fn with_home(&self, text: &str) -> String {
         let Some(home) = self.home.as_ref().and_then(|it| it.to_str()) else {
             return text.to_owned();
@@ -238,8 +239,8 @@ fn goes_home(command: &str) -> bool {
     })
 }
 
-/// Returns whether the text contains the path, not only as a part of a longer name. An absolute path may
-/// follow any character, as in `-C/srv/data`.
+/// Returns whether a text contains the path, not only as a part of a longer name. An absolute path
+/// may follow any character, as in `-C/srv/data`.
 fn has_path(text: &str, path: &str) -> bool {
     let is_absolute = path.starts_with('/');
     let is_of_name = |it: char| it.is_alphanumeric() || "_-.".contains(it);

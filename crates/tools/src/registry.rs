@@ -38,7 +38,7 @@ pub struct ToolSpec {
     pub parameters: Value,
 }
 
-/// Settings that apply to all tools.
+/// Settings of the tool registry, which apply to all tools.
 #[derive(Debug)]
 pub struct ToolSettings {
     /// Timeout of each attempt at a call of a built-in tool.
@@ -127,7 +127,7 @@ impl Tools {
         self.built_in.iter().filter(|it| FOR_PROGRAMS.contains(&it.tool.name)).map(BuiltIn::spec)
     }
 
-    /// Returns whether a tool of this name is currently known.
+    /// Returns whether a built-in tool or MCP tool of this name is currently known.
     pub fn has(&self, name: &str) -> bool {
         self.built_in.iter().any(|it| it.tool.name == name) || self.mcp.find(name).is_some()
     }

@@ -217,7 +217,7 @@ pub(crate) fn normalize(path: &Path) -> PathBuf {
     normal
 }
 
-/// Returns the path as text, with `/` on every system.
+/// Returns a workspace path as text, with `/` on every system.
 pub(crate) fn display(path: &Path) -> String {
     let parts: Vec<_> = path.iter().map(|it| it.to_string_lossy()).collect();
     parts.join("/")

@@ -210,7 +210,7 @@ impl Conversation {
         RunResponse::of_run(self, position, Some(known), protocol).await
     }
 
-    /// Responds with a run from its beginning, and then with live events.
+    /// Responds with a run of the session from its beginning, and then with live events.
     pub(crate) async fn stream_run<P: Protocol>(
         self,
         run: &ResponseId,

@@ -250,7 +250,7 @@ pub(crate) async fn no_such_method(uri: Uri) -> Response {
     error_response(&uri, HttpError::new(RequestCode::MethodNotAllowed, message))
 }
 
-/// Returns an error in the format of the API to which the path belongs.
+/// Returns the response for an error, in the format of the API to which the path belongs.
 pub(crate) fn error_response(uri: &Uri, error: HttpError) -> Response {
     if v1::serves(uri) {
         V1Error::from(error).into_response()

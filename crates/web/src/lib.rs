@@ -62,7 +62,7 @@ pub struct App {
     gate: Arc<gate::Gate>,
     attempts: Arc<sign_in::Attempts>,
     data: PathBuf,
-    /// Sender that is dropped with the last clone, when the last connection ends.
+    /// Sender that is dropped with the last clone of the state, when the last connection ends.
     _alive: mpsc::Sender<()>,
     /// Stop signal, which becomes true when the server stops.
     stopping: watch::Receiver<bool>,
@@ -118,13 +118,14 @@ impl App {
         })
     }
 
-    /// Ends sign-ins whose token or password was changed while no server ran. Must be called before
-    /// the first request, because it closes open connections.
+    /// Ends the sign-ins if the token or the password was changed while no server ran. Must be
+    /// called before the first request, because it closes open connections.
     pub async fn end_outdated_sign_ins(&self) {
         self.gate.keys.end_outdated_or_warn().await;
     }
 
-    /// Ends sign-ins whose token or password has been changed, until the server stops.
+    /// Ends the sign-ins whenever the token or the password has been changed, until the server
+    /// stops.
     pub fn watch_secrets(&self) -> impl Future<Output = ()> + use<> {
         keys::watch_secrets(Arc::clone(&self.gate), self.stopping.clone())
     }

@@ -21,9 +21,9 @@ const HEADERS_MAX: usize = 64 * 1024;
 /// Size in bytes of a connection's send buffer; the system allocates twice this. It bounds the
 /// memory for a connection that does not read, which would otherwise be several megabytes.
 const SEND_BUFFER: usize = 512 * 1024;
-/// Time that connections have to end when the server stops.
+/// Time that HTTP connections and WebSockets have to end when the server stops.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Pause after a connection could not be accepted, for example for lack of file handles.
+/// Pause after an HTTP connection could not be accepted, for example for lack of file handles.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
 /// Serves HTTP connections until `stopping` changes, then lets requests in progress finish.

@@ -47,7 +47,7 @@ pub(crate) struct HomeParams {
     archived: bool,
     /// Cursor of the session list, as in the link at the end of the previous page.
     before: Option<String>,
-    /// Words to search for, in all sessions.
+    /// Text to search for in all sessions.
     q: Option<String>,
     part: Option<HomePart>,
     /// Id of the session whose grants are listed in addition to the grants for all sessions.
@@ -171,7 +171,7 @@ pub(crate) async fn session(
     Ok(permit.draw(draw).await)
 }
 
-/// Draws a session's page, or only its messages if `page` is `None`.
+/// Renders a session's page, or only its messages if `page` is `None`.
 fn draw_session(
     context: &PageContext,
     id: &SessionId,
@@ -337,7 +337,7 @@ async fn unknown(app: &App, summary: &Summary) -> Result<Option<UnknownMessages>
     Ok((!kinds.is_empty()).then_some(UnknownMessages { program, kinds }))
 }
 
-/// Selection of the sessions that a list shows.
+/// Selection of the sessions that a page of the session list shows.
 #[derive(Clone)]
 pub(crate) struct ListPart {
     pub(crate) archived: bool,

@@ -100,7 +100,8 @@ impl FileTool {
     }
 }
 
-/// Returns whether all programs interpret the path in the same way. They differ in `~`, `@`, blanks and `..`.
+/// Returns whether all program agents interpret the path of a tool call in the same way. They
+/// differ in `~`, `@`, blanks and `..`.
 fn is_unambiguous(path: &str) -> bool {
     let is_plain = path.chars().all(|it| it != '\n' && is_plain_character(it));
     let has_detour = Path::new(path).components().any(|it| it == Component::ParentDir);

@@ -43,8 +43,8 @@ pub(super) fn is_read_only(text: &str, workspace: &Path, search_path: &OsStr) ->
     command::is_single(text) && words.all(takes) && is_installed(program, workspace, search_path)
 }
 
-/// Returns whether the shell finds this program outside the workspace, or has it built in. A program of the
-/// same name in the workspace, or in a relative folder of `PATH`, may do anything.
+/// Returns whether the shell finds a program outside the workspace, or has it built in. A program
+/// of the same name in the workspace, or in a relative folder of `PATH`, may do anything.
 fn is_installed(program: &str, workspace: &Path, search_path: &OsStr) -> bool {
     for folder in std::env::split_paths(search_path) {
         let file = folder.join(program);

@@ -48,9 +48,9 @@ const MAX_REMEMBERED: usize = 1000;
 /// Party that runs a tool call and asks the policy whether it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asker {
-    /// Callboard runs the tool.
+    /// Callboard runs the tool call.
     Callboard,
-    /// The agent's program runs the tool.
+    /// The agent's program runs the tool call.
     Program {
         /// Whether the program allows harmless tool calls itself, so that a tool call that it asks
         /// about needs an approval even if it looks harmless: the program may know more (another

@@ -37,7 +37,8 @@ pub fn kept(program: &str, args: &[String]) -> std::io::Result<Command> {
     Ok(command)
 }
 
-/// Checks that the program can be executed. A name without a folder is left to the keeper's `PATH` search.
+/// Checks that the program of a keeper can be executed. A name without a folder is left to the
+/// keeper's `PATH` search.
 fn check(file: &Path) -> std::io::Result<()> {
     if file.components().count() < 2 {
         return Ok(());

@@ -69,7 +69,8 @@ pub(crate) async fn output(
     Ok(answer_with(text, format, download))
 }
 
-/// Content security policy of a text that is opened as a page: it loads nothing and runs nothing.
+/// Content security policy of a tool call's output or a message text that is opened as a page: it
+/// loads nothing and runs nothing.
 const POLICY: &str = "default-src 'none'; sandbox";
 
 fn answer_with(text: String, format: Format, download: bool) -> Response {
@@ -85,7 +86,7 @@ fn answer_with(text: String, format: Format, download: bool) -> Response {
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct TextParams {
-    /// Number of the record with which the text begins: a message, or a part of an answer.
+    /// Number of the first record of the text to return, which is a message or a part of an answer.
     first: u64,
     #[serde(default)]
     format: Format,

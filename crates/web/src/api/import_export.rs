@@ -67,7 +67,8 @@ pub(crate) struct ImportParams {
     agent: Option<String>,
     /// Title of the imported session. Not for conversations of programs.
     title: Option<String>,
-    /// Also import an unfinished last turn, as interrupted. Only for conversations of programs.
+    /// Whether to import an unfinished last turn too, as interrupted. Only for conversations of
+    /// programs.
     #[serde(default, rename = "final")]
     is_final: bool,
 }

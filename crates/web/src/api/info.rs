@@ -36,7 +36,7 @@ pub(crate) struct ToolList {
     tools: Vec<ToolSpec>,
 }
 
-/// Lists the built-in tools and the currently known tools of MCP servers.
+/// Responds with the list of the built-in tools and the currently known tools of MCP servers.
 pub(crate) async fn tools(State(app): State<App>) -> Json<ToolList> {
     Json(ToolList { tools: app.catalog.specs() })
 }

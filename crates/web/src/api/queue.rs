@@ -16,7 +16,7 @@ use session::{Command, QueuedChange};
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct QueueObject {
-    /// Queued messages, in the order in which they will start.
+    /// Messages in the queue of the session, in the order in which they will start.
     messages: Vec<QueuedObject>,
 }
 
@@ -28,7 +28,7 @@ struct QueuedObject {
     queued_at: Millis,
     text: String,
     attachments: Vec<Attachment>,
-    /// `steer` if the message is being handed to the active run, else `queue`.
+    /// Mode of the queued message: `steer` if it is being handed to the active run, else `queue`.
     mode: SendMode,
     /// Whether the message is held because a run was stopped. It does not start before the queue is
     /// released.

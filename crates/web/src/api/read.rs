@@ -37,7 +37,7 @@ pub(crate) struct EventsParams {
 #[expect(dead_code, reason = "a description")]
 pub(crate) struct EventsPage {
     events: Vec<Record>,
-    /// Number of the last record of the log.
+    /// Number of the last record of the session's log.
     head: Seq,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct MessagesParams {
     profile: ProfileNumber,
 }
 
-/// Format of the messages; see docs/formats.md.
+/// Format in which the messages of a session are returned; see docs/formats.md.
 #[derive(Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Format {

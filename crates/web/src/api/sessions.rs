@@ -32,7 +32,7 @@ pub(crate) struct SessionObject {
     title: String,
     /// Workspace of the session itself; null if it uses the agent's workspace.
     workspace: Option<String>,
-    /// Unconfirmed workspace of an imported log. PATCH it as `workspace` to use it.
+    /// Unconfirmed workspace of a session with an imported log. PATCH it as `workspace` to use it.
     #[serde(skip_serializing_if = "Option::is_none")]
     suggested_workspace: Option<String>,
     state: SessionState,
@@ -133,7 +133,7 @@ pub(crate) struct CreateInput {
     id: Option<String>,
     agent: Option<String>,
     title: Option<String>,
-    /// Workspace of the session. A relative path is resolved against the agent's workspace.
+    /// Workspace of the new session. A relative path is resolved against the agent's workspace.
     workspace: Option<String>,
 }
 
@@ -253,8 +253,8 @@ pub(crate) struct SendInput {
     pub(crate) client_id: Option<ClientId>,
     #[serde(default)]
     pub(crate) attachments: Vec<Attachment>,
-    /// During a run, whether to queue the message or to steer the run. `state` in the response is
-    /// `queued` if the agent could not be steered.
+    /// Mode of the message: whether to queue it during a run, or to steer the run with it. `state`
+    /// in the response is `queued` if the agent could not be steered.
     #[serde(default)]
     pub(crate) mode: SendMode,
     /// Id of an earlier message that this message replaces; the messages after it are superseded.
@@ -354,7 +354,7 @@ pub(crate) async fn send(
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Cancelled {
-    /// Whether a run was cancelled.
+    /// Whether an active run of the session was cancelled.
     cancelled: bool,
     response_id: Option<ResponseId>,
 }

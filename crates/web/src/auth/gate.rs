@@ -184,7 +184,7 @@ impl Gate {
         Access::Denied(HttpError::new(RequestCode::Unauthorized, sign_in_help(request)))
     }
 
-    /// Returns the origin of an allowed front end, if the request comes from one.
+    /// Returns the origin of an allowed front end of another origin, if the request comes from one.
     fn foreign_origin(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let origin = headers.get(ORIGIN)?;
         self.allowed_origins.iter().any(|it| origin == it.as_str()).then(|| origin.clone())

@@ -58,7 +58,7 @@ pub(crate) struct Keys {
 pub(crate) struct Secrets {
     /// Hash of the server's password; `None` if no password is set.
     pub(crate) password_hash: Option<String>,
-    /// Hash of the token and the password hash.
+    /// Fingerprint of the secrets: a hash of the token and the password hash.
     fingerprint: String,
 }
 
@@ -167,7 +167,7 @@ impl Keys {
         Ok(self.forget_cookie())
     }
 
-    /// Ends all sign-ins and the connections that use them.
+    /// Ends all sign-ins of the server and the connections that use them.
     pub(crate) async fn sign_out_everywhere(&self) -> Result<(), AppendError> {
         self.sign_ins.write().unwrap_or_else(PoisonError::into_inner).clear();
         self.revoked.send_modify(|it| it.all += 1);
@@ -277,7 +277,7 @@ pub(crate) async fn watch_secrets(gate: Arc<Gate>, mut stopping: watch::Receiver
     }
 }
 
-/// Returns the time before which sign-ins have expired.
+/// Returns the creation time up to which sign-ins have expired at `now`.
 pub fn oldest_sign_in(now: Millis) -> Millis {
     Millis(now.0 - i64::from(SIGNED_IN_DAYS) * DAY_MS)
 }

@@ -29,10 +29,10 @@ use crate::error::HttpError;
 pub(crate) struct RunAgentInput {
     /// Id of the AG-UI thread, which is the session's id.
     thread_id: String,
-    /// The client's id of the run, which all events contain.
+    /// Id that the client gives the run, which all events contain.
     run_id: String,
     protocol_version: Option<String>,
-    /// The complete conversation. Earlier messages are read only if the session is new.
+    /// Messages of the complete conversation. Earlier messages are read only if the session is new.
     messages: Option<Vec<Map<String, Value>>>,
     /// Tools that the client runs itself, each with `name`, `description` and `parameters`.
     tools: Option<Vec<Map<String, Value>>>,

@@ -95,7 +95,7 @@ pub(crate) struct ResumeV4Params {
 pub(crate) struct ChatInput {
     /// Id of the chat, which is the session's id.
     id: Option<String>,
-    /// The complete chat. Earlier messages are read only if the session is new.
+    /// Messages of the complete chat. Earlier messages are read only if the session is new.
     messages: Option<Vec<Map<String, Value>>>,
     /// The new message, sent alone instead of the complete chat in `messages`.
     message: Option<Map<String, Value>>,
@@ -319,8 +319,8 @@ async fn answer(
     Ok(response.into_response())
 }
 
-/// Returns whether the chat ends with a message that the session does not have and that therefore has no
-/// answer.
+/// Returns whether a chat request ends with a message that the session does not have and that
+/// therefore has no answer.
 async fn ends_with_new_message(
     chat: &Conversation,
     answer: Option<&str>,

@@ -75,7 +75,7 @@ pub(crate) struct IncomingConversation<'a> {
     pub(crate) session: Option<&'a str>,
     /// Id of the agent that the client names; `None` if it names none.
     pub(crate) agent: Option<&'a str>,
-    /// Whether the conversation ends with a message to answer.
+    /// Whether the client's conversation ends with a message to answer.
     pub(crate) has_message: bool,
     /// Messages of the conversation before the message to answer.
     pub(crate) earlier: &'a [Value],
@@ -141,7 +141,7 @@ pub(crate) struct NewConversation<'a> {
     pub(crate) import: Import,
     /// Whether the session is created as archived.
     pub(crate) archived: bool,
-    /// Tools that the client can run itself, if the run continues from the last earlier message.
+    /// Tools that the client runs itself, for a run that continues from the last earlier message.
     pub(crate) tools: &'a [ClientTool],
 }
 

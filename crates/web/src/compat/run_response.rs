@@ -19,7 +19,7 @@ use crate::error::HttpError;
 use crate::record_stream::RecordStream;
 use crate::streaming;
 
-/// Header that disables response buffering in proxies.
+/// Response header that disables the buffering of a streamed response in proxies.
 const UNBUFFERED: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
 
@@ -146,8 +146,8 @@ impl<P: Protocol> RunResponse<P> {
         }
     }
 
-    /// Waits until the response is complete and returns the encoder, for a client that does not stream.
-    /// Returns an error if the answer is incomplete.
+    /// Waits until the response is complete and returns the encoder of the run, for a client that
+    /// does not stream. Returns an error if the answer is incomplete.
     pub(crate) async fn finish(mut self) -> Result<P::Encoder, String> {
         loop {
             match self.state {
@@ -242,7 +242,7 @@ impl<P: Protocol> RunResponse<P> {
     }
 }
 
-/// A run and its position in the log.
+/// A run and its position in the log of its session.
 pub(crate) struct RunPosition {
     pub(super) id: ResponseId,
     /// Number of the record before the run's first record.

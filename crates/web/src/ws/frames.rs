@@ -21,7 +21,7 @@ pub(crate) enum ClientFrame {
         /// Whether to subscribe to the list of sessions instead of one session.
         #[serde(default)]
         sessions: bool,
-        /// Number of the last record that the client has.
+        /// Number of the last record that the client has, after which records or patches are sent.
         #[serde(default)]
         after: u64,
         /// Whether to send all records, also deltas that later records contain.
@@ -64,7 +64,7 @@ pub(crate) enum ClientFrame {
         #[serde(flatten)]
         decision: DecisionInput,
     },
-    /// Revoke the grant that an approval created.
+    /// Revoke the grant that the approval of a tool call created.
     UndoApproval {
         session_id: String,
         call_id: CallId,
@@ -203,7 +203,7 @@ pub(crate) enum Notice {
         session_id: Option<String>,
         code: RequestCode,
         message: String,
-        /// Whether the same command may succeed later.
+        /// Whether the same command may succeed if it is sent again later.
         retryable: bool,
     },
     Pong {},

@@ -55,7 +55,7 @@ impl RecordSubscription {
         }
     }
 
-    /// Sends the records of the log that the subscriber does not have.
+    /// Sends the records of the session's log that the subscriber does not have.
     async fn catch_up(&mut self) -> Result<Result<(), Gone>, HttpError> {
         loop {
             // Reserve a slot before reading a page, so that a waiting subscriber holds no data.

@@ -12,7 +12,7 @@ use runtime::window;
 
 pub(super) struct AgUi {
     pub(super) conversation: Conversation,
-    /// Host name under which the client reaches the server.
+    /// Host under which the AG-UI client reaches the server, for the URLs of files.
     pub(super) host: String,
     /// Id that the AG-UI client gave the run.
     pub(super) run: String,
@@ -24,7 +24,8 @@ pub(super) struct AgUi {
 
 /// Reason why an AG-UI client requests a run.
 pub(super) enum Reason {
-    /// The session is new, so the client has all earlier messages.
+    /// The client begins a conversation. The session is new, so the client has all earlier
+    /// messages.
     NewConversation,
     NewMessage,
     /// The client submits results of tool calls, or decisions about them.

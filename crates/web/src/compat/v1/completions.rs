@@ -50,7 +50,7 @@ pub(crate) struct HeaderOptions {
 enum Attempt {
     First,
     Again,
-    /// The request has this idempotency key.
+    /// The completion request has this idempotency key.
     Named(String),
 }
 
@@ -91,7 +91,7 @@ impl DescribeInput for HeaderOptions {
     }
 }
 
-/// Body of a completion request. Other parameters are ignored.
+/// Body of a chat completion request of the OpenAI-compatible API. Other parameters are ignored.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "a description")]
 pub(crate) struct CompletionInput {

@@ -13,7 +13,7 @@ use crate::extract::Segment;
 use crate::openapi::{DescribeInput, Operation};
 use runtime::agents::Agents;
 
-/// Model name of the default agent.
+/// Model name of the default agent in the OpenAI-compatible API.
 pub(super) const DEFAULT: &str = "default";
 
 #[derive(Serialize, JsonSchema)]
