@@ -41,7 +41,7 @@ const PARTS_OF_A_DOLLAR: f64 = 1e12;
 
 /// Rounds a cost in US dollars that a program reports. Returns `None` if the cost is zero, negative
 /// or not finite, which means unknown.
-pub(crate) fn price(dollars: f64) -> Option<f64> {
+pub(crate) fn rounded_cost(dollars: f64) -> Option<f64> {
     let rounded = (dollars * PARTS_OF_A_DOLLAR).round() / PARTS_OF_A_DOLLAR;
     (rounded.is_finite() && rounded > 0.0).then_some(rounded)
 }
@@ -54,10 +54,10 @@ mod tests {
 
     #[test]
     fn price_rounds_off_floating_point_errors() {
-        assert_eq!(price(0.00094 + 0.00094 + 0.00048), Some(0.00236));
-        assert_eq!(price(0.1 + 0.2), Some(0.3));
+        assert_eq!(rounded_cost(0.00094 + 0.00094 + 0.00048), Some(0.00236));
+        assert_eq!(rounded_cost(0.1 + 0.2), Some(0.3));
         for none in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert_eq!(price(none), None);
+            assert_eq!(rounded_cost(none), None);
         }
     }
 

@@ -244,11 +244,13 @@ impl Session {
     }
 
     /// Logs that nobody decided about a tool call in time, and gives the agent that outcome.
-    pub(crate) fn time_out_approval(&mut self, call_id: CallId, seconds: u64) {
+    pub(crate) fn time_out_approval(&mut self, call_id: CallId) {
         let resolved = Resolved::new(Decision::TimedOut, CALLBOARD.to_owned());
         match self.resolve(&call_id, resolved).map(|it| it.asker) {
             Some(Asker::Program { .. }) => self.answer_program(call_id, Verdict::TimedOut),
             Some(Asker::Callboard) => {
+                let limit_ms = self.settings.limits.approval_timeout_ms.unwrap_or_default();
+                let seconds = limit_ms / 1000;
                 let message = format!(
                     "Nobody decided about this call within {seconds} seconds, so it did not run. \
                      Nobody may be there; go on without it."

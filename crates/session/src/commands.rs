@@ -121,7 +121,7 @@ impl Session {
         let is_first = self.phase.run().is_some_and(|it| !it.is_stopped());
         let is_unheard = self.phase.is_starting();
         self.phase.mark_stopping(caller, answer);
-        // A program may take its time.
+        // Stopping again changes nothing: the agent has been asked already.
         if !is_first {
             return;
         }

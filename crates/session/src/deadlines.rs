@@ -43,16 +43,16 @@ impl Session {
     /// Ends the wait of a tool call for a person's decision or a client's result, because its time
     /// limit has passed.
     fn time_out(&mut self, call_id: CallId) {
-        let seconds = self.client_timeout_ms() / 1000;
         let run = self.phase.run_mut();
-        if run.and_then(|it| it.client_calls.remove(&call_id)).is_some() {
-            let message = format!(
-                "The client that runs this tool gave no result within {seconds} seconds. It may be \
-                 gone; go on without it."
-            );
-            return self.refuse_call(call_id, ErrorInfo::new(ErrorCode::ToolTimeout, message));
+        if run.and_then(|it| it.client_calls.remove(&call_id)).is_none() {
+            return self.time_out_approval(call_id);
         }
-        self.time_out_approval(call_id, seconds);
+        let seconds = self.client_timeout_ms() / 1000;
+        let message = format!(
+            "The client that runs this tool gave no result within {seconds} seconds. It may be \
+             gone; go on without it."
+        );
+        self.refuse_call(call_id, ErrorInfo::new(ErrorCode::ToolTimeout, message));
     }
 
     pub(crate) fn client_timeout_ms(&self) -> u64 {

@@ -70,7 +70,7 @@ mod run;
 mod runs;
 mod settings;
 mod steering;
-mod unread;
+mod unrecognized_lines;
 
 #[cfg(test)]
 mod tests;

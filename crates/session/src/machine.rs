@@ -16,7 +16,7 @@ use crate::phase::Phase;
 use crate::rate_limit::RateLimit;
 use crate::raw_lines::RawLines;
 use crate::relay::Relay;
-use crate::unread::Unread;
+use crate::unrecognized_lines::UnrecognizedLines;
 use crate::{
     AgentFacts, AgentInput, AnswerType, Effect, Found, Input, Judged, Line, Lookup, ProposedCall,
     QueryId, Refused, ReplyId, ReplyTo, Settings,
@@ -38,7 +38,7 @@ pub struct Session {
     pub(crate) relay: Relay,
     pub(crate) rate_limit: RateLimit,
     pub(crate) raw: RawLines,
-    pub(crate) unread: Unread,
+    pub(crate) unrecognized: UnrecognizedLines,
     last_query: QueryId,
     /// Effects that the driver carries out before the next input.
     immediate: Vec<Effect>,
@@ -115,7 +115,7 @@ impl Session {
             relay: Relay::default(),
             rate_limit: RateLimit::default(),
             raw: RawLines::default(),
-            unread: Unread::default(),
+            unrecognized: UnrecognizedLines::default(),
             last_query: QueryId(0),
             immediate: Vec::new(),
             after_append: Vec::new(),

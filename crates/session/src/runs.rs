@@ -13,7 +13,7 @@ use crate::announce::announce_arguments;
 use crate::lanes::{Owed, Work};
 use crate::phase::Phase;
 use crate::run::Run;
-use crate::unread::{Keep, MAX_RAW};
+use crate::unrecognized_lines::{Keep, MAX_RAW};
 use crate::{
     AgentInput, Effect, History, Launched, Line, OfferedTools, OpenRun, ProgramOrder, Session,
     answering,
@@ -50,7 +50,7 @@ impl Session {
 
     /// Logs the start of a run and makes it the open run. The agent does not know of it yet.
     fn open_run(&mut self, id: ResponseId, trigger: Trigger) {
-        self.log_unread();
+        self.log_unrecognized();
         let run = Run::new(id, self.workspace());
         self.phase = Phase::Starting { run, resumes: None };
         if let Some(program) = self.program_mut() {
@@ -386,7 +386,7 @@ impl Session {
             }
             Event::Unrecognized { source, raw, lines } => {
                 self.raw.count_unrecognized(&raw);
-                let Some(due) = self.unread.take(source, raw, lines) else { return };
+                let Some(due) = self.unrecognized.take(source, raw, lines) else { return };
                 due
             }
             event => event,
@@ -468,7 +468,7 @@ impl Session {
             return;
         }
         self.return_pending_steers();
-        self.log_unread();
+        self.log_unrecognized();
         let Some(run) = self.phase.run() else { return };
         // The program has stopped working on the answer, and did not say that its call has ended too.
         let may_go_on = ending.is_cancelled() && run.has_running_call();
@@ -526,7 +526,7 @@ impl Session {
             self.stop_agent();
             return self.end_run(&Ending::Restarted);
         };
-        self.log_unread();
+        self.log_unrecognized();
         for event in events {
             self.push_here(event);
         }
@@ -605,7 +605,7 @@ impl Session {
     /// Returns whether a line of the program that produced no record is kept as a raw line. The
     /// first line that is dropped is announced by a notice in the log.
     fn try_reserve_raw(&mut self, bytes: usize) -> bool {
-        match self.unread.keep(bytes) {
+        match self.unrecognized.keep(bytes) {
             Keep::Yes => true,
             Keep::No => false,
             Keep::NoMore => {
@@ -622,8 +622,8 @@ impl Session {
     }
 
     /// Logs the unreadable lines that were counted and are in no record yet, and resets the counts.
-    fn log_unread(&mut self) {
-        if let Some(event) = std::mem::take(&mut self.unread).take_rest() {
+    fn log_unrecognized(&mut self) {
+        if let Some(event) = std::mem::take(&mut self.unrecognized).take_rest() {
             self.push_here(event);
         }
     }
@@ -635,7 +635,7 @@ impl Session {
             return self.restart_agent();
         }
         if self.phase.run().is_none() {
-            self.log_unread();
+            self.log_unrecognized();
         }
         let how = code.map_or("by a signal".to_owned(), |it| format!("with code {it}"));
         let message = format!("The program ended {how}. {stderr}").trim_end().to_owned();

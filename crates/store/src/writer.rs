@@ -186,7 +186,7 @@ impl Writer {
                 Err(TryRecvError::Disconnected) => return None,
                 Err(TryRecvError::Empty) => (),
             }
-            match self.tidy() {
+            match self.maintain() {
                 Ok(false) => break,
                 Ok(true) => (),
                 Err(error) => {
@@ -200,7 +200,7 @@ impl Writer {
     }
 
     /// Runs one batch of maintenance. Returns false if there is nothing to do.
-    fn tidy(&mut self) -> Result<bool, Error> {
+    fn maintain(&mut self) -> Result<bool, Error> {
         Ok(self.clear_some()? || self.fold(STREAMS_AT_ONCE)? > 0 || self.index_some()?)
     }
 

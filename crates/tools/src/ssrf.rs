@@ -17,24 +17,24 @@ pub struct Web {
     /// Function that resolves a host name to all its IP addresses.
     pub look_up: Arc<LookUp>,
     /// Function that returns whether an IP address may be contacted.
-    pub may_ask: fn(IpAddr) -> bool,
+    pub may_contact: fn(IpAddr) -> bool,
 }
 
 impl Web {
     /// Returns web access to the public internet only.
     pub fn public() -> Self {
-        Self { look_up: Arc::new(|name| Box::pin(by_system(name))), may_ask: is_public }
+        Self { look_up: Arc::new(|name| Box::pin(by_system(name))), may_contact: is_public }
     }
 
     /// Returns web access to all addresses, including this machine and private networks.
     pub fn with_private() -> Self {
-        Self { may_ask: |_| true, ..Self::public() }
+        Self { may_contact: |_| true, ..Self::public() }
     }
 }
 
 impl fmt::Debug for Web {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_private = (self.may_ask)(Ipv4Addr::LOCALHOST.into());
+        let is_private = (self.may_contact)(Ipv4Addr::LOCALHOST.into());
         f.debug_struct("Web").field("private", &is_private).finish_non_exhaustive()
     }
 }

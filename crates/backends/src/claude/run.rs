@@ -15,7 +15,7 @@ use super::text::shortened;
 use super::wire::{self, AboutCall, Init, Lifecycle, Line, TaskEnd, TurnResult};
 use super::{Cx, Process, failure, notices, stdin};
 use crate::emitter::Emitter;
-use crate::ending::price;
+use crate::ending::rounded_cost;
 use crate::program::{Ask, MAX_AGENTS, Recent, TOOL_SERVER, newest};
 use crate::steering::Steered;
 use crate::{Exit, ProgramEffect, RunEffect, Verdict};
@@ -439,7 +439,7 @@ impl Run {
     }
 
     fn add_cost(&mut self, cost: Option<f64>) {
-        self.cost = self.cost.into_iter().chain(cost).reduce(f64::add).and_then(price);
+        self.cost = self.cost.into_iter().chain(cost).reduce(f64::add).and_then(rounded_cost);
     }
 
     fn complete(&mut self, cx: &mut Cx) {

@@ -12,7 +12,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use transcript::Usage;
 
-use crate::ending::price;
+use crate::ending::rounded_cost;
 use crate::program::lenient;
 
 #[derive(Debug)]
@@ -587,7 +587,7 @@ impl TurnResult {
     /// because it includes earlier turns of the conversation.
     pub(super) fn cost(&self) -> Option<f64> {
         let models = self.model_usage_since_last_result.as_ref()?;
-        price(models.values().map(|it| it.cost_usd.unwrap_or_default()).sum())
+        rounded_cost(models.values().map(|it| it.cost_usd.unwrap_or_default()).sum())
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use transcript::RunCost;
 
-use crate::ending::price;
+use crate::ending::rounded_cost;
 use crate::program::lenient;
 
 #[derive(Debug)]
@@ -279,7 +279,7 @@ impl Number {
 
 impl Usage {
     pub(super) fn emitted(&self) -> RunCost {
-        let cost = self.cost.get("total").and_then(Value::as_f64).and_then(price);
+        let cost = self.cost.get("total").and_then(Value::as_f64).and_then(rounded_cost);
         RunCost { usage: self.tokens(), cost }
     }
 

@@ -110,7 +110,7 @@ async fn checked_address(url: &Url, web: &Web) -> Result<SocketAddr, ErrorInfo> 
         None => Vec::new(),
     };
     let first = addresses.first().ok_or_else(|| failure(url, "the name has no address"))?;
-    if !addresses.iter().all(|it| (web.may_ask)(*it)) {
+    if !addresses.iter().all(|it| (web.may_contact)(*it)) {
         return Err(tool_error(format!(
             "'{url}' is in a private network, and only the internet may be asked. The server's owner \
              can change that with http_private = true under [tools]."

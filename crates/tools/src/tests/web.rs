@@ -150,7 +150,8 @@ fn changing(bench: &mut Bench, answers: &[&[[u8; 4]]]) {
     };
     let mut settings = ToolSettings::for_tests();
     settings.retries = 0;
-    settings.web = Web { look_up: Arc::new(look_up), may_ask: |it| it == IpAddr::from(INTERNET) };
+    settings.web =
+        Web { look_up: Arc::new(look_up), may_contact: |it| it == IpAddr::from(INTERNET) };
     bench.tools = Tools::built_in(settings);
 }
 

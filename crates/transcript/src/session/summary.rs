@@ -221,7 +221,10 @@ impl Summary {
                 }
                 self.agent = agent.clone().unwrap_or_else(|| self.agent.clone());
                 self.name_workspace(workspace.as_ref(), *workspace_confirmed);
-                self.given_title = title.clone().or_else(|| self.given_title.take());
+                if let Some(title) = title {
+                    // A blank title takes the given one back.
+                    self.given_title = Some(title.clone()).filter(|it| !it.trim().is_empty());
+                }
                 self.archived = archived.unwrap_or(self.archived);
             }
             Event::UserMessage { message_id, role, text, from, .. } => {

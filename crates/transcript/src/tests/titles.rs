@@ -98,3 +98,11 @@ fn editing_the_first_message_changes_only_automatic_titles() {
     ];
     assert_eq!(title(named), "Mine");
 }
+
+#[test]
+fn a_blank_title_restores_the_automatic_one() {
+    for blank in ["", "  "] {
+        let events = [user_message("m1", "first"), renamed("Mine"), renamed(blank)];
+        assert_eq!(title(events), "first");
+    }
+}

@@ -17,7 +17,7 @@ const SAMPLE: usize = 2000;
 
 /// Counts of program output that produced no content, for one run or for the time between two runs.
 #[derive(Debug, Default)]
-pub(crate) struct Unread {
+pub(crate) struct UnrecognizedLines {
     seen: u64,
     /// Unreadable lines that are in no record yet. `None` if there are none.
     rest: Option<Rest>,
@@ -41,7 +41,7 @@ pub(crate) enum Keep {
     No,
 }
 
-impl Unread {
+impl UnrecognizedLines {
     /// Counts unreadable lines and returns the record to log for them. `None` if a later record
     /// will include them.
     pub(crate) fn take(&mut self, source: String, raw: String, lines: u64) -> Option<Event> {
@@ -92,10 +92,10 @@ mod tests {
 
     #[test]
     fn every_line_is_counted_once_in_few_records() {
-        let mut unread = Unread::default();
+        let mut counted = UnrecognizedLines::default();
         let (mut records, mut told) = (0, 0);
         for n in 1..=100_000_u64 {
-            if let Some(event) = unread.take("claude".into(), format!("line {n}"), 1) {
+            if let Some(event) = counted.take("claude".into(), format!("line {n}"), 1) {
                 records += 1;
                 told += lines(&event);
                 assert_eq!(told, n, "a record says all that came before it");
@@ -104,29 +104,29 @@ mod tests {
             assert!(records <= bound, "{records} records after {n} lines");
             assert!(told * 2 >= n, "the log knows of {told} of {n} lines");
         }
-        told += unread.take_rest().as_ref().map_or(0, lines);
+        told += counted.take_rest().as_ref().map_or(0, lines);
         assert_eq!(told, 100_000);
-        assert_eq!(unread.take_rest(), None);
+        assert_eq!(counted.take_rest(), None);
     }
 
     #[test]
     fn the_first_of_many_lines_is_cut() {
-        let mut unread = Unread::default();
+        let mut counted = UnrecognizedLines::default();
         let long = "ä".repeat(5000);
-        let taken = |unread: &mut Unread| unread.take("pi".into(), long.clone(), 1);
+        let taken = |counted: &mut UnrecognizedLines| counted.take("pi".into(), long.clone(), 1);
         for _ in 0..ONE_BY_ONE {
-            assert!(taken(&mut unread).is_some(), "whole lines are records");
+            assert!(taken(&mut counted).is_some(), "whole lines are records");
         }
-        assert_eq!(taken(&mut unread), None);
-        let Some(Event::Unrecognized { raw, .. }) = unread.take_rest() else { panic!() };
+        assert_eq!(taken(&mut counted), None);
+        let Some(Event::Unrecognized { raw, .. }) = counted.take_rest() else { panic!() };
         assert_eq!(raw.len(), SAMPLE);
     }
 
     #[test]
     fn raw_lines_without_records_are_kept_up_to_a_bound() {
-        let mut unread = Unread::default();
-        assert_eq!(unread.keep(MAX_RAW), Keep::Yes);
-        assert_eq!([unread.keep(1), unread.keep(1)], [Keep::NoMore, Keep::No]);
-        assert_eq!(Unread::default().keep(1), Keep::Yes, "the next run has its own");
+        let mut counted = UnrecognizedLines::default();
+        assert_eq!(counted.keep(MAX_RAW), Keep::Yes);
+        assert_eq!([counted.keep(1), counted.keep(1)], [Keep::NoMore, Keep::No]);
+        assert_eq!(UnrecognizedLines::default().keep(1), Keep::Yes, "the next run has its own");
     }
 }
