@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use backends::ToolOutcome;
 use transcript::{
-    Ending, ErrorInfo, Event, Millis, Queue, QueuedMessage, RawLine, Record, ResponseId, Seq,
-    SessionId, Summary,
+    Ending, ErrorInfo, Event, Millis, Queue, QueuedMessage, RawLine, Record, ResponseId, RunEvent,
+    Seq, SessionId, Summary,
 };
 
 use crate::agent::Agent;
@@ -306,6 +306,12 @@ impl Session {
     pub(crate) fn push_here(&mut self, event: Event) {
         let run = self.phase.run().map(|it| it.id.clone());
         self.push(run.as_ref(), event);
+    }
+
+    pub(crate) fn push_all(&mut self, events: impl IntoIterator<Item = RunEvent>) {
+        for (run, event) in events {
+            self.push(run.as_ref(), event);
+        }
     }
 
     pub(crate) fn now_do(&mut self, effect: Effect) {

@@ -181,9 +181,7 @@ impl Session {
         match self.journal.queue.get(message_id).map(|it| it.mode) {
             Some(SendMode::Queue) => MessageState::Queued,
             Some(SendMode::Steer) => MessageState::Steering,
-            None if self.phase.run().is_some_and(|it| it.has_steered(message_id)) => {
-                MessageState::HandedOver
-            }
+            None if self.has_steered(message_id) => MessageState::HandedOver,
             None => MessageState::Started,
         }
     }

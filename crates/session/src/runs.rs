@@ -288,7 +288,7 @@ impl Session {
     fn carry_out(&mut self, effect: RunEffect) {
         match effect {
             RunEffect::Emit(event) => self.log(event),
-            RunEffect::CannotSteer(message_id) => self.take_back(&message_id),
+            RunEffect::CannotSteer(message_id) => self.return_steered(&message_id),
             RunEffect::WakeAt(at) => {
                 if let Some(agent) = &mut self.agent {
                     agent.wake_at = Some(at);
@@ -354,7 +354,7 @@ impl Session {
     }
 
     fn restart_agent(&mut self) {
-        self.take_back_all();
+        self.return_all_steered();
         self.stop_agent();
         if matches!(self.phase, Phase::Stopping { .. }) {
             return self.end_run(&Ending::cancelled());
@@ -456,18 +456,15 @@ impl Session {
     ) -> Option<String> {
         match state {
             SteerState::HandedOver => self.journal.queue.get(message_id).map(|it| it.text.clone()),
-            SteerState::Seen | SteerState::Returned => {
-                self.phase.run().filter(|it| it.has_steered(message_id)).map(|_| text)
-            }
+            SteerState::Seen | SteerState::Returned => self.has_steered(message_id).then_some(text),
         }
     }
 
     /// Ends the open run and logs its end. Does nothing if no run is open.
     pub(crate) fn end_run(&mut self, ending: &Ending) {
-        if self.phase.run().is_none() {
-            return;
-        }
-        self.return_pending_steers();
+        let Some(run) = self.phase.run() else { return };
+        let waiting = run.message.return_waiting(&self.journal.queue);
+        self.push_all(waiting);
         self.log_unrecognized();
         let Some(run) = self.phase.run() else { return };
         // The program has stopped working on the answer, and did not say that its call has ended too.
@@ -521,7 +518,7 @@ impl Session {
         let is_program = self.facts().is_program;
         let paused = pause(&run.message, self.now).filter(|_| !is_program);
         let Some(events) = paused else {
-            self.take_back_all();
+            self.return_all_steered();
             // The end is logged when the program is gone.
             self.stop_agent();
             return self.end_run(&Ending::Restarted);
@@ -548,7 +545,10 @@ impl Session {
         let may_continue = *can_continue && *ending == Ending::Restarted;
         let paused = pause(message, self.now).filter(|_| may_continue);
         let Some(events) = paused else {
-            self.return_unseen(message);
+            let queue = &self.journal.queue;
+            let held = message.cancel_requested.is_some();
+            let returned = [message.return_waiting(queue), message.return_unread(queue, held)];
+            self.push_all(returned.into_iter().flatten());
             for event in close(message, ending, self.now) {
                 self.push(Some(id), event);
             }

@@ -4,6 +4,7 @@ mod message;
 mod queue;
 mod quiesce;
 mod raw_line;
+mod steering;
 mod summary;
 mod transcript;
 
@@ -11,5 +12,6 @@ pub use message::{Content, Message, UserMessage};
 pub use queue::{Queue, QueuedMessage};
 pub use quiesce::{IMPORTED, quiesce};
 pub use raw_line::RawLine;
+pub use steering::RunEvent;
 pub use summary::{AgentLink, OpenExchange, Resuming, SessionState, Summary};
 pub use transcript::{Change, Transcript};

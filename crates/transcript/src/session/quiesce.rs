@@ -3,8 +3,8 @@
 
 use crate::run::unanswered_exchange;
 use crate::{
-    Ending, Event, Message, Millis, PartKind, Record, ResponseId, RunMessage, RunStatus, SendMode,
-    SessionId, SteerState, Steered, Transcript, close,
+    Ending, Event, Message, Millis, Record, ResponseId, RunMessage, RunStatus, SessionId,
+    Transcript, close,
 };
 
 /// Reason that a `queue_held` record gives for holding the queue of an imported session.
@@ -44,7 +44,11 @@ impl Quiescer<'_> {
         let answers = self.transcript.messages.iter().filter_map(Message::run);
         let open: Vec<RunMessage> = answers.filter(|it| it.is_open()).cloned().collect();
         for answer in open {
-            self.return_messages(&answer);
+            let queue = &self.transcript.queue;
+            let returned = [answer.return_waiting(queue), answer.return_unread(queue, false)];
+            for (run, event) in returned.into_iter().flatten() {
+                self.append(run.as_ref(), event);
+            }
             for event in close(&answer, &Ending::Imported, self.now) {
                 self.append(Some(&answer.id), event);
             }
@@ -63,31 +67,6 @@ impl Quiescer<'_> {
         }
     }
 
-    /// Requeues the steered messages that the run has not taken or the model has not read.
-    fn return_messages(&mut self, answer: &RunMessage) {
-        let queue = &self.transcript.queue;
-        let untaken = queue.messages.iter().filter(|it| it.mode == SendMode::Steer);
-        let untaken = untaken.map(|it| returned(&it.id, &it.text)).collect::<Vec<_>>();
-        for event in untaken {
-            self.append(Some(&answer.id), event);
-        }
-        for (position, steered) in (0..).zip(unseen(answer)) {
-            self.append(Some(&answer.id), returned(&steered.id, &steered.text));
-            let requeued = Event::MessageQueued {
-                message_id: steered.id.clone(),
-                client_id: None,
-                text: steered.text.clone(),
-                attachments: Vec::new(),
-                position: Some(position),
-                mode: SendMode::Queue,
-                held: false,
-                from: None,
-                sent: None,
-            };
-            self.append(None, requeued);
-        }
-    }
-
     /// Ends the exchanges that are still open after their runs have ended.
     fn end_exchanges(&mut self) {
         for (id, open) in self.transcript.summary.open_exchanges.clone() {
@@ -102,17 +81,4 @@ impl Quiescer<'_> {
             self.append(None, Event::QueueHeld { reason: Some(IMPORTED.to_owned()) });
         }
     }
-}
-
-fn unseen(answer: &RunMessage) -> impl Iterator<Item = &Steered> {
-    let steered = answer.parts.iter().filter_map(|part| match &part.kind {
-        PartKind::Steered(steered) => Some(steered),
-        _ => None,
-    });
-    steered.filter(|it| it.state == SteerState::HandedOver)
-}
-
-fn returned(id: &crate::MessageId, text: &str) -> Event {
-    let (message_id, text) = (id.clone(), text.to_owned());
-    Event::MessageSteered { message_id, text, state: SteerState::Returned }
 }

@@ -76,9 +76,8 @@ const BUSY: &str = r#"
     r1 {"type":"tool_approval_requested","callId":"c1","options":{"scopes":["once"],"canEdit":false}}
 "#;
 
-#[test]
-fn no_prefix_of_a_busy_session_loses_messages() {
-    let lines = BUSY.lines().map(str::trim).filter(|line| !line.is_empty());
+fn parse(log: &str) -> Vec<Record> {
+    let lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
     let record = |(seq, line): (u64, &str)| {
         let (run, body) = line.split_once(' ').unwrap();
         let run = (run != "-").then(|| ResponseId::new(run));
@@ -86,7 +85,32 @@ fn no_prefix_of_a_busy_session_loses_messages() {
         assert!(!matches!(event, Event::Other(_)), "{line}");
         Record::new(Seq(seq), Millis(seq as i64), SessionId::new("s"), run, event)
     };
-    let log: Vec<Record> = (1..).zip(lines).map(record).collect();
+    (1..).zip(lines).map(record).collect()
+}
+
+/// A run that has given back its first steered message and not read the second.
+const GIVEN_BACK: &str = r#"
+    - {"type":"session_created","agent":"demo"}
+    - {"type":"user_message","messageId":"m1","text":"look"}
+    r1 {"type":"run_start","agent":"demo","trigger":"user"}
+    - {"type":"message_queued","messageId":"m2","text":"first","mode":"steer"}
+    - {"type":"message_queued","messageId":"m3","text":"second","mode":"steer"}
+    r1 {"type":"message_steered","messageId":"m2","text":"first","state":"handed_over"}
+    r1 {"type":"message_steered","messageId":"m3","text":"second","state":"handed_over"}
+    r1 {"type":"message_steered","messageId":"m2","text":"first","state":"returned"}
+    - {"type":"message_queued","messageId":"m2","text":"first","position":0}
+"#;
+
+#[test]
+fn returned_messages_keep_their_order() {
+    let queue = quiesced(&parse(GIVEN_BACK)).queue;
+    let texts: Vec<&str> = queue.messages.iter().map(|it| it.text.as_str()).collect();
+    assert_eq!(texts, ["first", "second"]);
+}
+
+#[test]
+fn no_prefix_of_a_busy_session_loses_messages() {
+    let log = parse(BUSY);
     for end in 0..=log.len() {
         check_nothing_lost(&log[..end]);
     }
