@@ -2,13 +2,23 @@
 //!
 //! To restore a backup, put the file into an empty folder as `callboard.db` and start with that folder.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use clap::Args;
 use serde_json::{Value, json};
 
+use crate::args::ServeArgs;
 use crate::config::Config;
 use crate::serve::{DataAccess, ServerFile};
+
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// Path of the backup file; it must not exist yet.
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+}
 
 pub(crate) async fn run(file: &Path, config: Config) -> anyhow::Result<()> {
     let bytes = match DataAccess::open(&config, "callboard backup")? {

@@ -5,15 +5,18 @@
 //! start with a message that names the file, the line and the allowed values.
 
 mod agents;
+mod approvals;
 mod describe;
+mod environment;
+mod exchanges;
 mod mcp;
-mod policy;
 mod programs;
+mod secrets;
 mod shapes;
 mod source;
+mod tool_settings;
 pub(crate) mod trust;
 
-use std::ffi::OsString;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -25,15 +28,16 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use tracing::level_filters::LevelFilter;
 
-use crate::cli::ServeArgs;
+use crate::args::ServeArgs;
 use runtime::ExchangeLimits;
 use runtime::agents::Agents;
 use source::{Key, Source};
-use tools::PrivateFiles;
-use tools::ToolSettings;
 use tools::mcp::McpSettings;
 use tools::policy::Policy;
+use tools::{PrivateFiles, ToolSettings};
 use trust::Candidate;
+
+pub(crate) use environment::Environment;
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:4520";
 const FILE_NAME: &str = "callboard.toml";
@@ -64,36 +68,6 @@ pub(crate) struct Config {
     pub(crate) log: LevelFilter,
 }
 
-const PATH: &str = "PATH";
-
-/// Environment of the server process (folders and variables), read once at the start.
-#[derive(Debug)]
-pub(crate) struct Environment {
-    pub(crate) working_dir: PathBuf,
-    pub(crate) home: Option<PathBuf>,
-    pub(crate) xdg_data_home: Option<PathBuf>,
-    pub(crate) xdg_config_home: Option<PathBuf>,
-    /// Function that looks up an environment variable that the configuration names.
-    pub(crate) variable: fn(&str) -> Option<String>,
-    /// Function that returns all environment variables of the server; child processes get them
-    /// through [`Self::child_variables`].
-    pub(crate) variables: fn() -> Vec<(OsString, OsString)>,
-}
-
-impl Environment {
-    /// Returns the environment variables that child processes may inherit. Relative entries of
-    /// `PATH` are removed: through them a command would run files of the workspace under the names
-    /// of installed programs.
-    fn child_variables(&self) -> Vec<(OsString, OsString)> {
-        let mut variables = (self.variables)();
-        for (_, path) in variables.iter_mut().filter(|(name, _)| name == PATH) {
-            let absolute = std::env::split_paths(path).filter(|it| it.is_absolute());
-            *path = std::env::join_paths(absolute).unwrap_or_default();
-        }
-        variables
-    }
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct File {
@@ -101,9 +75,9 @@ struct File {
     #[serde(deserialize_with = "shapes::agents")]
     agents: Vec<agents::AgentSection>,
     demo: DemoSection,
-    approvals: policy::ApprovalsSection,
-    tools: policy::ToolsSection,
-    exchanges: policy::ExchangesSection,
+    approvals: approvals::ApprovalsSection,
+    tools: tool_settings::ToolsSection,
+    exchanges: exchanges::ExchangesSection,
     #[serde(deserialize_with = "shapes::mcp_servers")]
     mcp_servers: Vec<mcp::McpSection>,
 }
@@ -244,37 +218,15 @@ impl Config {
             public_url,
             allowed_origins,
             raw_days: file.server.raw_days.unwrap_or(DEFAULT_RAW_DAYS),
-            approvals: policy::approvals(&file.approvals, private, environment)
+            approvals: approvals::approvals(&file.approvals, private, environment)
                 .map_err(|error| source.at(&["approvals"], error))?,
-            tools: policy::tools(&file, environment)
+            tools: tool_settings::tools(&file, environment)
                 .map_err(|error| source.at(&["tools"], error))?,
-            exchanges: policy::exchanges(&file.exchanges)
+            exchanges: exchanges::exchanges(&file.exchanges)
                 .map_err(|error| source.at(&["exchanges"], error))?,
             mcp_servers: mcp::servers(&file, source, environment)?,
             log: args.log.unwrap_or(LevelFilter::INFO),
         })
-    }
-}
-
-impl Environment {
-    #[expect(clippy::disallowed_methods, reason = "this is the one place")]
-    pub(crate) fn read() -> anyhow::Result<Self> {
-        let folder = |name| std::env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
-        Ok(Self {
-            working_dir: std::env::current_dir().context("finding the working folder")?,
-            home: folder("HOME"),
-            xdg_data_home: folder("XDG_DATA_HOME"),
-            xdg_config_home: folder("XDG_CONFIG_HOME"),
-            variable: |name| std::env::var(name).ok(),
-            variables: || std::env::vars_os().collect(),
-        })
-    }
-
-    /// Returns the folder of the user's own configuration files; `None` if neither
-    /// `XDG_CONFIG_HOME` nor the home folder is known.
-    fn config_home(&self) -> Option<PathBuf> {
-        let config_home = self.xdg_config_home.clone();
-        config_home.or_else(|| Some(self.home.as_ref()?.join(".config")))
     }
 }
 

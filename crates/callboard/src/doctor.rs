@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tools::mcp::{self, McpServers, McpSettings, StoreFile};
 
-use crate::cli::ServeArgs;
+use crate::args::ServeArgs;
 use crate::config::{Config, Environment};
 use runtime::agents::Agent;
 use session::HOW_TO_GET_ONE;

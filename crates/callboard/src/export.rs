@@ -5,13 +5,28 @@
 use std::io::Write;
 
 use anyhow::{Context, bail};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use runtime::draw_pool::DrawPool;
 use runtime::export::{Format, write};
 use transcript::{Seq, SessionId};
 
-use crate::cli::ExportArgs;
+use crate::args::ServeArgs;
 use crate::config::Config;
 use crate::serve::{DataAccess, ServerFile};
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// Id of the session, as in the address of its page.
+    pub(crate) session: String,
+    #[arg(long, default_value = Format::Jsonl.word(), value_parser = export_format())]
+    pub(crate) format: Format,
+    /// Print the session as it was at this record number.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) at: Option<u64>,
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+}
 
 pub(crate) async fn run(args: ExportArgs, config: Config) -> anyhow::Result<()> {
     let ExportArgs { session, format, at, .. } = args;
@@ -33,6 +48,13 @@ pub(crate) async fn run(args: ExportArgs, config: Config) -> anyhow::Result<()> 
             print(&session, text)
         }
     }
+}
+
+fn export_format() -> impl TypedValueParser<Value = Format> {
+    let words = Format::ALL.map(|it| PossibleValue::new(it.word()).help(it.description()));
+    PossibleValuesParser::new(words).try_map(|word| {
+        Format::ALL.into_iter().find(|it| it.word() == word).ok_or("there is no such format")
+    })
 }
 
 /// Returns an error if the session's log has no record with the number `at` yet.

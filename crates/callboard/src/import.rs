@@ -5,13 +5,15 @@ mod files;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 use session::Addition;
 use store::{AppendError, Store};
 use transcript::{Event, Seq};
 
 use self::files::{Found, default_folders, find, load, read_text};
-use crate::cli::ImportArgs;
+use crate::args::ServeArgs;
 use crate::config::{Config, Environment};
 use crate::serve::{DataAccess, ServerFile};
 use runtime::import::{
@@ -22,6 +24,27 @@ use runtime::import::{
 /// Number of characters of the first message that identify a conversation in the list of
 /// conversations.
 const FIRST_WORDS: usize = 60;
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// Files or folders to import; without any, the conversations in the programs' own folders are
+    /// listed.
+    pub(crate) paths: Vec<PathBuf>,
+    /// Import every conversation in the programs' own folders.
+    #[arg(long, conflicts_with = "paths")]
+    pub(crate) all: bool,
+    /// Also import the last turn of a conversation if it has not ended, as interrupted.
+    #[arg(long)]
+    pub(crate) r#final: bool,
+    /// Format of the files, if they are not conversations of Claude Code, Codex or Pi.
+    #[arg(long, value_name = "FORMAT", value_parser = import_format(), requires = "paths")]
+    pub(crate) format: Option<ImportFormat>,
+    /// Id of the agent that continues the imported sessions [default: the first available agent]
+    #[arg(long, value_name = "ID", requires = "format")]
+    pub(crate) agent: Option<String>,
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+}
 
 pub(crate) async fn run(
     args: ImportArgs,
@@ -59,6 +82,12 @@ pub(crate) async fn run(
         0 => Ok(()),
         _ => bail!("{failures} of {} conversations could not be imported", found.len()),
     }
+}
+
+fn import_format() -> impl TypedValueParser<Value = ImportFormat> {
+    let words =
+        ImportFormat::all().into_iter().map(|(word, name)| PossibleValue::new(word).help(name));
+    PossibleValuesParser::new(words).try_map(|word| ImportFormat::parse(&word))
 }
 
 /// A file that `callboard import` reads.

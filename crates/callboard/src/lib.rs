@@ -2,6 +2,7 @@
 //!
 //! `serve` runs a server. Other commands use a running server, or the data folder if no server holds it.
 
+mod args;
 mod backup;
 mod cli;
 mod config;

@@ -14,14 +14,16 @@ mod tests;
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
+use clap::Args;
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use transcript::{CallId, ClientId, Event, MessageId, Record, ResponseId, RunStatus, Scope};
 
-use crate::cli::SendArgs;
+use crate::args::ServeArgs;
 use crate::config::{Config, Environment};
 use crate::serve::{DataAccess, Server, ServerFile};
 use client::{Client, ServerEvent, SessionChoice};
@@ -34,6 +36,31 @@ use screen::{Ink, Piece, Screen};
 const STOPPED: u8 = 130;
 const NO_APPROVER: &str =
     "Nobody can approve calls now. Continue without calls that need an approval.";
+
+#[derive(Debug, Args)]
+pub(crate) struct SendArgs {
+    /// Id of the agent that answers, as configured; `callboard doctor` lists the agents.
+    pub(crate) agent: String,
+    /// Text of the message; `-` reads it from standard input.
+    pub(crate) text: String,
+    /// Continue this session instead of creating a new one.
+    #[arg(long, value_name = "ID", conflicts_with = "workspace")]
+    pub(crate) session: Option<String>,
+    /// Folder that the agent works in [default: as configured]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Print the records of the log, one per line, instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Allow every tool call that needs an approval, once.
+    #[arg(long, conflicts_with = "deny")]
+    pub(crate) yes: bool,
+    /// Deny every tool call that needs an approval.
+    #[arg(long)]
+    pub(crate) deny: bool,
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+}
 
 pub(crate) async fn run(
     args: SendArgs,

@@ -13,7 +13,7 @@ use tools::Tools;
 use tools::mcp;
 use tools::policy::Pattern;
 
-use super::policy::key_variables;
+use super::secrets::key_variables;
 use super::source::{Key, Source};
 use super::{Environment, File, programs};
 use runtime::agents::{Agent, AgentKind, Agents, MessagePolicy, OpenAiAgent, ToolChoice};

@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use backends::ProgramKind;
 
-use super::Environment;
 use super::agents::AgentSection;
-use super::policy::{has_password, is_secret};
+use super::environment::Environment;
+use super::secrets::{has_password, is_secret};
 use super::source::Key;
 use runtime::agents::{Agent, AgentKind, MessagePolicy, ProgramAgent, ProgramSettings};
 

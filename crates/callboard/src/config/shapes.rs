@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
-use crate::cli;
+use crate::args;
 
 /// Deserializes the address to listen on, in the notation of the flag `--listen`, or a port as a
 /// number.
@@ -25,7 +25,7 @@ pub(super) fn listen<'de, D: Deserializer<'de>>(given: D) -> Result<Option<Socke
         }
 
         fn visit_str<E: Error>(self, text: &str) -> Result<SocketAddr, E> {
-            cli::listen(text).map_err(E::custom)
+            args::listen(text).map_err(E::custom)
         }
 
         fn visit_i64<E: Error>(self, port: i64) -> Result<SocketAddr, E> {

@@ -1,5 +1,7 @@
 //! `[approvals]`, and the environment variables that commands get.
 
+use std::ffi::OsString;
+
 use serde_json::{Value, json};
 use tools::ParsedCall;
 use tools::policy::{Asker, Request, Verdict};
