@@ -8,7 +8,7 @@ use transcript::{
 
 use crate::calls::denied;
 use crate::lanes::{AgentWait, CommandWait, Owed, Question, SameCalls};
-use crate::run::PendingApproval;
+use crate::pending_calls::PendingApproval;
 use crate::{
     Answered, Approval, Asker, Effect, Judged, Lookup, ProposedCall, Refused, ReplyTo, Ruling,
     Session,
@@ -89,7 +89,7 @@ impl Session {
             covers: covers.clone(),
             until: limit.map(|it| asked.plus(it)),
         };
-        run.approvals.insert(call_id.clone(), pending);
+        run.pending.add_approval(call_id.clone(), pending);
         if asker == Asker::Callboard {
             self.agent_lane.owed.push_back(Owed::Model(ModelInput::ToolWaits(call_id.clone())));
         }
@@ -108,8 +108,7 @@ impl Session {
     /// Takes a person's decision about a tool call. If the call is accepted, it is judged again
     /// with the approved arguments before it runs.
     pub(crate) fn approve(&mut self, approval: Approval, reply: ReplyTo<()>) {
-        let pending = self.phase.run().and_then(|it| it.approvals.get(&approval.call_id));
-        let Some(pending) = pending.cloned() else {
+        let Some(pending) = self.pending_approval(&approval.call_id).cloned() else {
             return self.refuse_undecidable(approval.call_id, reply);
         };
         let Answered::Accepted { arguments: edited, .. } = &approval.answer else {
@@ -128,6 +127,10 @@ impl Session {
                 reply,
             });
         }
+    }
+
+    fn pending_approval(&self, call_id: &CallId) -> Option<&PendingApproval> {
+        self.phase.run()?.pending.approval(call_id)
     }
 
     fn reject(&mut self, approval: Approval, reply: ReplyTo<()>) {
@@ -156,8 +159,7 @@ impl Session {
         reply: ReplyTo<()>,
         judged: &Judged,
     ) {
-        let pending = self.phase.run().and_then(|it| it.approvals.get(&approval.call_id));
-        let Some(pending) = pending else {
+        let Some(pending) = self.pending_approval(&approval.call_id) else {
             return self.refuse_undecidable(approval.call_id, reply);
         };
         if pending.arguments != asked {
@@ -181,7 +183,7 @@ impl Session {
         self.reply(reply, ());
         if let Some((covers, run)) = covers.zip(self.phase.run()) {
             let is_same = |it: &&PendingApproval| it.covers.as_ref() == Some(&covers);
-            let same = run.approvals.iter().filter(|(_, it)| is_same(it));
+            let same = run.pending.approvals().filter(|(_, it)| is_same(it));
             let rest = same.map(|(call_id, _)| call_id.clone()).collect();
             let granted = AppliedGrant { scope, covers };
             self.accept_the_same(SameCalls { granted, by, rest });
@@ -214,7 +216,7 @@ impl Session {
     /// requested.
     fn accept_the_same(&mut self, mut same: SameCalls) {
         while let Some(call_id) = same.rest.pop() {
-            let pending = self.phase.run().and_then(|it| it.approvals.get(&call_id)).cloned();
+            let pending = self.pending_approval(&call_id).cloned();
             let call = pending.and_then(|it| self.propose(&call_id, it.arguments, it.asker));
             if let Some(call) = call {
                 return self.judge_for_command(call, |call| CommandWait::AcceptSame { call, same });
@@ -230,7 +232,7 @@ impl Session {
         same: SameCalls,
         judged: &Judged,
     ) {
-        let pending = self.phase.run().and_then(|it| it.approvals.get(&call.call_id));
+        let pending = self.pending_approval(&call.call_id);
         let is_same = pending.is_some_and(|it| it.arguments == call.arguments)
             && judged.covers.as_ref() == Some(&same.granted.covers)
             && !matches!(judged.ruling, Ruling::Impossible { .. } | Ruling::Deny);
@@ -270,7 +272,7 @@ impl Session {
     /// Logs the decision about a tool call and returns the pending approval that it resolves.
     /// `None` if no approval is pending, because an earlier decision counts.
     fn resolve(&mut self, call_id: &CallId, resolved: Resolved) -> Option<PendingApproval> {
-        let pending = self.phase.run_mut()?.approvals.remove(call_id)?;
+        let pending = self.phase.run_mut()?.pending.take_approval(call_id)?;
         let Resolved { decision, scope, arguments, feedback, covers, by } = resolved;
         let call_id = call_id.clone();
         self.push_here(Event::ToolApprovalResolved {

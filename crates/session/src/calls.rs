@@ -111,7 +111,7 @@ impl Session {
         let now = self.now;
         let Some(run) = self.phase.run_mut() else { return };
         let since = run.message.call(&call_id).and_then(|it| it.running_since);
-        run.client_calls.insert(call_id.clone(), since.unwrap_or(now).plus(limit));
+        run.pending.add_client_call(call_id.clone(), since.unwrap_or(now).plus(limit));
         self.agent_lane.owed.push_back(Owed::Model(ModelInput::ToolWaits(call_id.clone())));
         if since.is_none() {
             self.push_here(Event::ToolRunning { call_id });
@@ -120,12 +120,15 @@ impl Session {
 
     /// Takes the result of a tool call that a client has run. Only the first result counts.
     pub(crate) fn give_result(&mut self, call_id: CallId, outcome: ToolOutcome, to: ReplyTo<()>) {
-        let run = self.phase.run_mut();
-        if run.and_then(|it| it.client_calls.remove(&call_id)).is_none() {
+        if !self.take_client_call(&call_id) {
             return self.refuse(to, Refused::NotAwaited(call_id.to_string()));
         }
         self.end_call(call_id, outcome);
         self.reply(to, ());
+    }
+
+    pub(crate) fn take_client_call(&mut self, call_id: &CallId) -> bool {
+        self.phase.run_mut().is_some_and(|it| it.pending.take_client_call(call_id))
     }
 
     pub(crate) fn start_call(&mut self, call: ProposedCall) {

@@ -3,7 +3,6 @@
 use transcript::{CallId, ErrorCode, ErrorInfo, Millis};
 
 use crate::agent::Program;
-use crate::run::Run;
 use crate::{Effect, Session};
 
 /// Default time limit of a tool call that a client runs, in milliseconds. A configured time limit
@@ -17,7 +16,7 @@ impl Session {
         let all = [
             self.agent.as_ref().and_then(|it| it.wake_at),
             self.program().and_then(Program::idle_until),
-            self.phase.run().and_then(Run::deadline),
+            self.phase.run().and_then(|it| it.pending.deadline()),
             self.relay.deadline(),
             self.raw.due(),
         ];
@@ -31,7 +30,7 @@ impl Session {
             agent.wake_at = None;
             self.tell(backends::RunInput::Wake);
         }
-        for call_id in self.phase.run().map(|it| it.overdue(now)).unwrap_or_default() {
+        for call_id in self.phase.run().map(|it| it.pending.overdue(now)).unwrap_or_default() {
             self.time_out(call_id);
         }
         if is_due(self.program().and_then(Program::idle_until)) {
@@ -43,8 +42,7 @@ impl Session {
     /// Ends the wait of a tool call for a person's decision or a client's result, because its time
     /// limit has passed.
     fn time_out(&mut self, call_id: CallId) {
-        let run = self.phase.run_mut();
-        if run.and_then(|it| it.client_calls.remove(&call_id)).is_none() {
+        if !self.take_client_call(&call_id) {
             return self.time_out_approval(call_id);
         }
         let seconds = self.client_timeout_ms() / 1000;
@@ -57,22 +55,5 @@ impl Session {
 
     pub(crate) fn client_timeout_ms(&self) -> u64 {
         self.settings.limits.approval_timeout_ms.unwrap_or(CLIENT_TIMEOUT_MS)
-    }
-}
-
-impl Run {
-    /// Returns the earliest deadline of the tool calls that wait for a person or a client.
-    fn deadline(&self) -> Option<Millis> {
-        let approvals = self.approvals.values().filter_map(|it| it.until);
-        approvals.chain(self.client_calls.values().copied()).min()
-    }
-
-    /// Returns the tool calls whose deadline has passed, in the order of their deadlines.
-    fn overdue(&self, now: Millis) -> Vec<CallId> {
-        let approvals = self.approvals.iter().filter_map(|(id, it)| Some((it.until?, id)));
-        let all = approvals.chain(self.client_calls.iter().map(|(id, until)| (*until, id)));
-        let mut overdue: Vec<(Millis, &CallId)> = all.filter(|(until, _)| *until <= now).collect();
-        overdue.sort_unstable();
-        overdue.into_iter().map(|(_, id)| id.clone()).collect()
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use transcript::{
-    Direction, ErrorCode, ErrorInfo, Event, ExchangeId, ExchangeMode, Level, MessageId,
-    OpenExchange, SendMode, Sender,
+    Direction, ErrorCode, ErrorInfo, Event, ExchangeId, ExchangeMode, Level, OpenExchange,
+    RunEvent, SendMode, Sender,
 };
 
 use crate::calls::interrupted;
 use crate::command::{ExchangeOpening, Opened, answering};
 use crate::commands::StoppedBy;
-use crate::{Answer, Effect, ExchangeNews, NewMessage, Outcome, ReplyTo, Session};
+use crate::{Answer, Effect, ExchangeNews, Limits, NewMessage, Outcome, ReplyTo, Session};
 
 impl Session {
     /// Logs a message from the session's agent to another agent. A refused message is logged too,
@@ -24,7 +24,8 @@ impl Session {
             return self.reply(reply, Err(interrupted()));
         }
         let depth = self.journal.summary.from.as_ref().map_or(0, |it| it.depth) + 1;
-        let refused = opening.refused.or_else(|| self.check_limits(depth));
+        let sent = self.phase.run().map_or(0, |run| run.message.exchanges().count());
+        let refused = opening.refused.or_else(|| exceeded(&self.settings.limits, depth, sent));
         let ExchangeOpening { exchange_id, run, call_id, agent, asked, text, mode, .. } = opening;
         let from = Sender {
             session_id: self.journal.session.clone(),
@@ -56,27 +57,6 @@ impl Session {
         self.reply(reply, opened);
     }
 
-    fn check_limits(&self, depth: u32) -> Option<ErrorInfo> {
-        let limits = &self.settings.limits;
-        let sent = self.phase.run().map_or(0, |run| run.message.exchanges().count());
-        if depth > limits.exchange_depth {
-            let message = format!(
-                "{} questions of agents have led here since a person said something, which is as many \
-                 as may. Answer with what you know.",
-                depth - 1
-            );
-            return Some(ErrorInfo::new(ErrorCode::AgentDepthLimit, message));
-        }
-        if sent >= limits.exchanges_per_run {
-            let message = format!(
-                "You have asked other agents {sent} times in this run, which is as often as you may. \
-                 Answer with what you know."
-            );
-            return Some(ErrorInfo::new(ErrorCode::ExchangeLimit, message));
-        }
-        None
-    }
-
     /// Logs the progress or the end of an open exchange. Reports about an exchange that has ended
     /// are ignored.
     pub(crate) fn update_exchange(&mut self, id: &ExchangeId, news: ExchangeNews) {
@@ -99,20 +79,9 @@ impl Session {
     }
 
     fn end_exchange(&mut self, id: &ExchangeId, outcome: Outcome) {
-        let Some(open) = self.journal.summary.open_exchanges.get(id).cloned() else { return };
-        let OpenExchange { response_id, agent, peer_session_id, .. } = open;
-        let peer_response_id = peer_session_id.as_ref().map(|_| answering(id));
-        let end = Event::AgentCallbackResult {
-            exchange_id: id.clone(),
-            direction: Direction::Sent,
-            agent,
-            peer_session_id,
-            peer_response_id,
-            ok: outcome.is_ok(),
-            result: outcome.as_ref().ok().map(|it| it.as_str().into()),
-            error: outcome.err(),
-        };
-        self.push(response_id.as_ref(), end);
+        let Some(open) = self.journal.summary.open_exchanges.get(id) else { return };
+        let (run, end) = ended(id, open, outcome);
+        self.push(run.as_ref(), end);
     }
 
     /// Accepts the reply to an asynchronous message as a new message, which starts a run or is
@@ -135,17 +104,12 @@ impl Session {
         if self.phase.run().is_some_and(|it| it.id == answering(id)) {
             return self.stop_run(StoppedBy::Sender(by), reply.id(), Answer::Done);
         }
-        if let Some(message_id) = self.queued_message_of(id) {
+        let queued = self.journal.queue.message_of(id).map(|it| it.id.clone());
+        if let Some(message_id) = queued {
             let reason = Some(format!("withdrawn by {by}"));
             self.push(None, Event::MessageDropped { message_id, reason });
         }
         self.reply(reply, ());
-    }
-
-    fn queued_message_of(&self, id: &ExchangeId) -> Option<MessageId> {
-        let is_it = |from: &Sender| from.exchange_id == *id && !from.is_answer;
-        let mut queued = self.journal.queue.messages.iter();
-        queued.find(|it| it.from.as_ref().is_some_and(is_it)).map(|it| it.id.clone())
     }
 
     /// Logs which agents still answer asynchronous messages after a person stopped the run, because
@@ -177,4 +141,42 @@ impl Session {
             self.after_append(Effect::ResumeExchanges(were_open));
         }
     }
+}
+
+/// Returns the refusal of a message to another agent that exceeds a limit. `depth` is the length of
+/// the chain that the message continues, `sent` the number of messages that its run sent before.
+fn exceeded(limits: &Limits, depth: u32, sent: usize) -> Option<ErrorInfo> {
+    if depth > limits.exchange_depth {
+        let message = format!(
+            "{} questions of agents have led here since a person said something, which is as many \
+             as may. Answer with what you know.",
+            depth - 1
+        );
+        return Some(ErrorInfo::new(ErrorCode::AgentDepthLimit, message));
+    }
+    if sent >= limits.exchanges_per_run {
+        let message = format!(
+            "You have asked other agents {sent} times in this run, which is as often as you may. \
+             Answer with what you know."
+        );
+        return Some(ErrorInfo::new(ErrorCode::ExchangeLimit, message));
+    }
+    None
+}
+
+/// Returns the event that ends an open exchange, and the run that sent its message.
+fn ended(id: &ExchangeId, open: &OpenExchange, outcome: Outcome) -> RunEvent {
+    let OpenExchange { response_id, agent, peer_session_id, .. } = open.clone();
+    let peer_response_id = peer_session_id.as_ref().map(|_| answering(id));
+    let end = Event::AgentCallbackResult {
+        exchange_id: id.clone(),
+        direction: Direction::Sent,
+        agent,
+        peer_session_id,
+        peer_response_id,
+        ok: outcome.is_ok(),
+        result: outcome.as_ref().ok().map(|it| it.as_str().into()),
+        error: outcome.err(),
+    };
+    (response_id, end)
 }

@@ -1,29 +1,48 @@
 //! Grants: decisions that hold for more than one call, and how they are revoked.
 
+use std::collections::BTreeMap;
+
 use transcript::{
-    AppliedGrant, Call, CallId, CallState, ErrorCode, ErrorInfo, Event, Executor, Resolution, Scope,
+    AppliedGrant, Call, CallId, CallState, ErrorCode, ErrorInfo, Event, Executor, Millis,
+    Resolution, Scope,
 };
 
 use crate::approvals::why_undecidable;
 use crate::lanes::{CommandWait, UndoGrant};
-use crate::{AnswerType, Effect, Found, Judged, Lookup, Refused, ReplyTo, Session, Undone};
+use crate::{AnswerType, Effect, Found, Judged, Lookup, Refused, ReplyTo, Ruling, Session, Undone};
 
-impl Session {
-    /// Returns the grant that allows a tool call which a person would have to approve otherwise.
-    /// `None` if no grant does.
-    pub(crate) fn matching_grant(&self, judged: &Judged) -> Option<AppliedGrant> {
-        let covers = judged.matching.clone()?;
-        if judged.ruling != crate::Ruling::Ask {
-            return None;
-        }
-        let scope = if self.journal.summary.granted.contains_key(&covers) {
-            Scope::Session
-        } else if judged.is_granted_always {
-            Scope::Always
-        } else {
-            return None;
+impl Judged {
+    /// Returns the grant that allows this tool call, which a person would have to approve
+    /// otherwise. `None` if no grant does. `granted` has the grants of the session.
+    fn matching_grant(&self, granted: &BTreeMap<String, Millis>) -> Option<AppliedGrant> {
+        let covers = self.matching.clone().filter(|_| self.ruling == Ruling::Ask)?;
+        let scope = match granted.contains_key(&covers) {
+            true => Scope::Session,
+            false if self.is_granted_always => Scope::Always,
+            false => return None,
         };
         Some(AppliedGrant { scope, covers })
+    }
+}
+
+impl UndoGrant {
+    /// Returns the approval of a tool call as one to undo. Refused if its decision stored no grant.
+    /// `may_stop` says whether the agent can still be told that the call does not run.
+    fn of(call: Call, by: String, may_stop: bool) -> Result<Self, Refused> {
+        let resolved = call.approval.and_then(|it| it.resolved);
+        let Some(Resolution { scope: Some(scope), covers: Some(covers), .. }) = resolved else {
+            return Err(Refused::NothingToUndo);
+        };
+        // A program that was told to go ahead cannot be called back.
+        let is_queued = call.state == CallState::Queued && call.executor == Executor::Server;
+        Ok(Self { call_id: call.id, is_queued: is_queued && may_stop, scope, covers, by })
+    }
+}
+
+impl Session {
+    /// Returns the grant that allows a judged tool call. `None` if no grant does.
+    pub(crate) fn matching_grant(&self, judged: &Judged) -> Option<AppliedGrant> {
+        judged.matching_grant(&self.journal.summary.granted)
     }
 
     /// Logs the grant that allowed a tool call without an approval. Does nothing if `granted` is
@@ -47,7 +66,7 @@ impl Session {
     /// call if it has not started.
     pub(crate) fn undo(&mut self, call_id: CallId, by: String, reply: ReplyTo<Undone>) {
         match self.call_of_open_run(&call_id) {
-            Some(call) => self.undo_call(call_id, call, by, reply),
+            Some(call) => self.undo_call(&call_id, call, by, reply),
             None => {
                 let lookup = Lookup::Call(call_id.clone());
                 self.find(lookup, CommandWait::Undo { call_id, by, reply });
@@ -57,31 +76,25 @@ impl Session {
 
     pub(crate) fn undo_call(
         &mut self,
-        call_id: CallId,
+        call_id: &CallId,
         call: Option<Call>,
         by: String,
         reply: ReplyTo<Undone>,
     ) {
-        let Some(call) = call else {
-            return self.refuse(reply, Refused::NoCall(call_id.to_string()));
+        // An agent that is just being resumed cannot be called back.
+        let may_stop = !self.phase.is_starting();
+        let call = call.ok_or_else(|| Refused::NoCall(call_id.to_string()));
+        let undo = match call.and_then(|it| UndoGrant::of(it, by, may_stop)) {
+            Ok(undo) => undo,
+            Err(why) => return self.refuse(reply, why),
         };
-        // A program that was told to go ahead cannot be called back, nor an agent that is just being resumed.
-        let is_queued = call.state == CallState::Queued
-            && call.executor == Executor::Server
-            && !self.phase.is_starting();
-        let resolved = call.approval.and_then(|it| it.resolved);
-        let Some(Resolution { scope: Some(scope), covers: Some(covers), .. }) = resolved else {
-            return self.refuse(reply, Refused::NothingToUndo);
-        };
-        let lookup = Lookup::Grant(covers.clone());
-        let undo = UndoGrant { call_id, is_queued, scope, covers, by };
-        match scope {
-            Scope::Always => self.find(lookup, CommandWait::UndoGrant { undo, reply }),
-            Scope::Once | Scope::Session => {
-                let is_granted = self.journal.summary.granted.contains_key(&undo.covers);
-                self.undo_grant(undo, scope == Scope::Session && is_granted, reply);
-            }
+        if undo.scope == Scope::Always {
+            let lookup = Lookup::Grant(undo.covers.clone());
+            return self.find(lookup, CommandWait::UndoGrant { undo, reply });
         }
+        let is_granted = self.journal.summary.granted.contains_key(&undo.covers);
+        let is_granted = is_granted && undo.scope == Scope::Session;
+        self.undo_grant(undo, is_granted, reply);
     }
 
     pub(crate) fn undo_grant(&mut self, undo: UndoGrant, is_granted: bool, reply: ReplyTo<Undone>) {
@@ -146,7 +159,7 @@ impl Session {
                 self.refuse_id(caller, why_undecidable(&call_id, call.as_deref()));
             }
             (CommandWait::Undo { call_id, by, reply }, Found::Call(call)) => {
-                self.undo_call(call_id, call.map(|it| *it), by, reply);
+                self.undo_call(&call_id, call.map(|it| *it), by, reply);
             }
             (CommandWait::UndoGrant { undo, reply }, Found::Granted(is_granted)) => {
                 self.undo_grant(undo, is_granted, reply);

@@ -5,6 +5,7 @@ use transcript::{
 };
 
 use crate::Effect;
+use crate::queue::MessageQueue;
 
 #[derive(Debug)]
 pub(crate) struct Journal {
@@ -12,7 +13,7 @@ pub(crate) struct Journal {
     /// Sequence number of the last record, committed or not.
     pub(crate) head: Seq,
     pub(crate) summary: Summary,
-    pub(crate) queue: Queue,
+    pub(crate) queue: MessageQueue,
     summary_changed: bool,
     pending: Vec<Record>,
     /// Lowest sequence number of the records that were added or extended since the last
@@ -26,7 +27,7 @@ impl Journal {
             session,
             head,
             summary,
-            queue,
+            queue: MessageQueue(queue),
             summary_changed: false,
             pending: Vec::new(),
             touched: None,
@@ -52,7 +53,7 @@ impl Journal {
             message.apply(&record);
         }
         self.summary_changed |= self.summary.apply(&record);
-        self.queue.apply(&record);
+        self.queue.0.apply(&record);
         if !is_merged {
             self.head = seq;
             self.pending.push(record);

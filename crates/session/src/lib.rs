@@ -61,6 +61,7 @@ mod journal;
 mod lanes;
 mod lines;
 mod machine;
+mod pending_calls;
 mod phase;
 mod queue;
 mod rate_limit;

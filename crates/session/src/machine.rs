@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use backends::ToolOutcome;
 use transcript::{
-    Ending, ErrorInfo, Event, Millis, Queue, QueuedMessage, RawLine, Record, ResponseId, RunEvent,
-    Seq, SessionId, Summary,
+    Ending, ErrorInfo, Event, Millis, Queue, RawLine, Record, ResponseId, RunEvent, Seq, SessionId,
+    Summary,
 };
 
 use crate::agent::Agent;
@@ -216,13 +216,8 @@ impl Session {
             self.answer_message();
             return true;
         }
-        let Some(next) = self.journal.queue.next().cloned() else { return false };
-        let QueuedMessage { id: message_id, client_id, text, attachments, from, sent, .. } = next;
-        self.push(None, Event::MessageDequeued { message_id: message_id.clone() });
-        let role = transcript::MessageRole::User;
-        let message =
-            Event::UserMessage { message_id, client_id, role, text, attachments, from, sent };
-        self.push(None, message);
+        let Some(events) = self.journal.queue.start_next() else { return false };
+        self.push_to_session(events);
         self.answer_message();
         true
     }
@@ -306,6 +301,12 @@ impl Session {
     pub(crate) fn push_here(&mut self, event: Event) {
         let run = self.phase.run().map(|it| it.id.clone());
         self.push(run.as_ref(), event);
+    }
+
+    pub(crate) fn push_to_session(&mut self, events: impl IntoIterator<Item = Event>) {
+        for event in events {
+            self.push(None, event);
+        }
     }
 
     pub(crate) fn push_all(&mut self, events: impl IntoIterator<Item = RunEvent>) {

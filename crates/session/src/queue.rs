@@ -3,13 +3,111 @@
 //! A message leaves the queue in one commit with the record that says where it went: its `user_message`, a
 //! `message_steered`, or a `message_dropped`.
 
-use transcript::{Event, MessageId, MessageRole, QueuedMessage, SendMode};
+use std::ops::Deref;
+
+use transcript::{
+    Event, ExchangeId, MessageId, MessageRole, Queue, QueuedMessage, SendMode, Sender,
+};
 
 use crate::lanes::CommandWait;
-use crate::{Lookup, MessageState, NewMessage, QueuedChange, Receipt, Refused, ReplyTo, Session};
+use crate::{
+    Limits, Lookup, MessageState, NewMessage, QueuedChange, Receipt, Refused, ReplyTo, Session,
+};
 
 /// Maximum length of the queue for another message of a person.
 const MAX_QUEUED: usize = 100;
+
+/// The messages that wait for the open run to end. It computes the events that change it, and
+/// changes only when it gets their records.
+#[derive(Debug)]
+pub(crate) struct MessageQueue(pub(crate) Queue);
+
+impl Deref for MessageQueue {
+    type Target = Queue;
+
+    fn deref(&self) -> &Queue {
+        &self.0
+    }
+}
+
+impl MessageQueue {
+    /// Returns the maximum length of the queue for this message to be added. Messages of agents
+    /// have a limit of their own, so that they leave room for people.
+    fn limit_for(&self, message: &NewMessage, limits: &Limits) -> usize {
+        if message.from.is_none() {
+            return MAX_QUEUED;
+        }
+        let of_people = self.messages.iter().filter(|it| it.from.is_none()).count();
+        of_people + limits.queued_exchanges
+    }
+
+    /// Returns the events that take the next message from the queue and say it. `None` if all
+    /// messages are held or there are none.
+    pub(crate) fn start_next(&self) -> Option<[Event; 2]> {
+        let next = self.next().cloned()?;
+        let QueuedMessage { id: message_id, client_id, text, attachments, from, sent, .. } = next;
+        let role = MessageRole::User;
+        Some([
+            Event::MessageDequeued { message_id: message_id.clone() },
+            Event::UserMessage { message_id, client_id, role, text, attachments, from, sent },
+        ])
+    }
+
+    /// Returns the events that change a queued message as a person wants. An edited message of
+    /// another agent is replaced by one of that person, which gets the id `new_id`.
+    fn change(
+        &self,
+        message: &QueuedMessage,
+        change: QueuedChange,
+        new_id: impl FnOnce() -> MessageId,
+    ) -> Vec<Event> {
+        let message_id = message.id.clone();
+        match change {
+            QueuedChange::Position(position) => Vec::from_iter(self.move_to(message_id, position)),
+            QueuedChange::Dropped => vec![dropped_by_user(message)],
+            QueuedChange::Text(text) if message.from.is_some() => {
+                vec![dropped_by_user(message), self.replacement(message, text, new_id())]
+            }
+            QueuedChange::Text(text) => {
+                let attachments = None;
+                vec![Event::MessageEdited { message_id, text, attachments, mode: None }]
+            }
+        }
+    }
+
+    fn move_to(&self, message_id: MessageId, position: u32) -> Option<Event> {
+        let last = u32::try_from(self.messages.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        let position = position.min(last);
+        let is_there = self.messages[position as usize].id == message_id;
+        (!is_there).then_some(Event::MessageMoved { message_id, position })
+    }
+
+    fn replacement(&self, message: &QueuedMessage, text: String, message_id: MessageId) -> Event {
+        let position = self.messages.iter().position(|it| it.id == message.id);
+        Event::MessageQueued {
+            message_id,
+            client_id: None,
+            text,
+            attachments: message.attachments.clone(),
+            position: position.and_then(|it| u32::try_from(it).ok()),
+            mode: SendMode::Queue,
+            held: message.held,
+            from: None,
+            sent: None,
+        }
+    }
+
+    /// Returns the queued message that another agent has sent with this exchange.
+    pub(crate) fn message_of(&self, exchange: &ExchangeId) -> Option<&QueuedMessage> {
+        let is_it = |from: &Sender| from.exchange_id == *exchange && !from.is_answer;
+        self.messages.iter().find(|it| it.from.as_ref().is_some_and(is_it))
+    }
+}
+
+fn dropped_by_user(message: &QueuedMessage) -> Event {
+    let (message_id, reason) = (message.id.clone(), Some("user".to_owned()));
+    Event::MessageDropped { message_id, reason }
+}
 
 impl Session {
     /// Accepts a message. A message whose idempotency key was used before is not accepted again.
@@ -39,7 +137,7 @@ impl Session {
     }
 
     pub(crate) fn accept_message(&mut self, message: NewMessage, reply: ReplyTo<Receipt>) {
-        let limit = if message.from.is_some() { self.limit_with_agents() } else { MAX_QUEUED };
+        let limit = self.journal.queue.limit_for(&message, &self.settings.limits);
         if self.must_wait() && self.journal.queue.messages.len() >= limit {
             return self.refuse(reply, Refused::QueueFull(limit));
         }
@@ -47,14 +145,6 @@ impl Session {
         self.take_message(message_id.clone(), message);
         let state = self.state_of(&message_id);
         self.reply(reply, Receipt { message_id, state });
-    }
-
-    /// Returns the maximum length of the queue for another message of an agent: all queued messages
-    /// of people, and the permitted number of messages of agents.
-    fn limit_with_agents(&self) -> usize {
-        let messages = &self.journal.queue.messages;
-        let of_people = messages.iter().filter(|it| it.from.is_none()).count();
-        of_people + self.settings.limits.queued_exchanges
     }
 
     /// Returns whether a new message has to be queued. Held messages do not count, because somebody
@@ -101,79 +191,34 @@ impl Session {
         reply: ReplyTo<()>,
     ) {
         let message = self.journal.queue.get(message_id);
-        let Some(message) = message.filter(|it| !self.is_being_steered(it)).cloned() else {
+        let Some(message) = message.filter(|it| !self.is_being_steered(it)) else {
             return self.refuse(reply, Refused::NoMessage(message_id.to_string()));
         };
-        let message_id = message.id.clone();
-        match change {
-            QueuedChange::Position(position) => self.move_message(message_id, position),
-            QueuedChange::Dropped => self.drop_message(&message),
-            QueuedChange::Text(text) if message.from.is_some() => {
-                self.replace_queued(&message, text);
-            }
-            QueuedChange::Text(text) => {
-                let attachments = None;
-                self.push(None, Event::MessageEdited { message_id, text, attachments, mode: None });
-            }
-        }
+        let (ids, now) = (&mut self.ids, self.now);
+        let events = self.journal.queue.change(message, change, || ids.message(now));
+        self.push_to_session(events);
         self.reply(reply, ());
     }
 
-    fn move_message(&mut self, message_id: MessageId, position: u32) {
-        let messages = &self.journal.queue.messages;
-        let last = u32::try_from(messages.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        let position = position.min(last);
-        if messages[position as usize].id != message_id {
-            self.push(None, Event::MessageMoved { message_id, position });
-        }
-    }
-
     pub(crate) fn clear_queue(&mut self, reply: ReplyTo<()>) {
-        for message in self.journal.queue.messages.clone() {
-            if !self.is_being_steered(&message) {
-                self.drop_message(&message);
-            }
-        }
+        let messages = self.journal.queue.messages.iter();
+        let dropped = messages.filter(|it| !self.is_being_steered(it)).map(dropped_by_user);
+        self.push_to_session(dropped.collect::<Vec<_>>());
         self.reply(reply, ());
     }
 
     pub(crate) fn release_queue(&mut self, reply: ReplyTo<()>) {
-        if self.journal.queue.is_held() {
-            self.push(None, Event::QueueReleased {});
-        }
+        let released = self.journal.queue.is_held().then_some(Event::QueueReleased {});
+        self.push_to_session(released);
         self.reply(reply, ());
     }
 
     /// Holds the queue after a person has stopped the run, so that the next queued message does not
     /// start the agent again.
     pub(crate) fn hold_queue(&mut self) {
-        if self.journal.queue.next().is_some() {
-            self.push(None, Event::QueueHeld { reason: Some("stopped".to_owned()) });
-        }
-    }
-
-    fn drop_message(&mut self, message: &QueuedMessage) {
-        let (message_id, reason) = (message.id.clone(), Some("user".to_owned()));
-        self.push(None, Event::MessageDropped { message_id, reason });
-    }
-
-    /// Replaces a queued message of another agent by an edited one, which counts as a message of
-    /// the person who edited it.
-    fn replace_queued(&mut self, message: &QueuedMessage, text: String) {
-        let position = self.journal.queue.messages.iter().position(|it| it.id == message.id);
-        self.drop_message(message);
-        let queued = Event::MessageQueued {
-            message_id: self.ids.message(self.now),
-            client_id: None,
-            text,
-            attachments: message.attachments.clone(),
-            position: position.and_then(|it| u32::try_from(it).ok()),
-            mode: SendMode::Queue,
-            held: message.held,
-            from: None,
-            sent: None,
-        };
-        self.push(None, queued);
+        let reason = Some("stopped".to_owned());
+        let held = self.journal.queue.next().map(|_| Event::QueueHeld { reason });
+        self.push_to_session(held);
     }
 
     /// Returns the state of a message that was accepted or steered.

@@ -8,13 +8,14 @@ use std::collections::{HashMap, HashSet};
 use backends::ToolOutcome;
 use serde_json::Value;
 use transcript::{
-    Call, CallId, Decision, ErrorCode, ErrorInfo, Event, Executor, Millis, RunMessage, Validation,
+    Call, CallId, Decision, ErrorCode, ErrorInfo, Event, Executor, Millis, Validation,
     arguments_summary,
 };
 
 use crate::calls::{interrupted, not_allowed};
 use crate::lanes::{AgentWait, Question, Work};
 use crate::machine::not_run;
+use crate::run::Run;
 use crate::{
     AnswerType, Asker, Effect, Judged, ProposedCall, RelayedCall, ReplyId, ReplyTo, Ruling, Session,
 };
@@ -27,7 +28,7 @@ const REPORT_TIMEOUT_MS: u64 = 2000;
 #[derive(Debug, Default)]
 pub(crate) struct Relay {
     /// Requested tool calls that are not matched with a report of the program yet.
-    unmatched: Vec<Unmatched>,
+    requested: Vec<Requested>,
     /// Callers that wait for the outcome of a relayed tool call, by the call's id. `None` for a
     /// caller that has given up.
     callers: HashMap<CallId, Option<ReplyTo<ToolOutcome>>>,
@@ -38,8 +39,9 @@ pub(crate) struct Relay {
     outcomes: HashMap<CallId, ToolOutcome>,
 }
 
+/// A tool call that the program has requested, and that is not matched with a report yet.
 #[derive(Debug)]
-struct Unmatched {
+struct Requested {
     call: RelayedCall,
     reply: ReplyTo<ToolOutcome>,
     /// Time at which the tool call begins even if the program has not reported it.
@@ -50,7 +52,7 @@ impl Relay {
     /// Returns the time at which the next relayed tool call begins without a report of the program.
     /// `None` if no call waits for a report.
     pub(crate) fn deadline(&self) -> Option<Millis> {
-        self.unmatched.iter().map(|it| it.until).min()
+        self.requested.iter().map(|it| it.until).min()
     }
 
     /// Returns whether a caller waits for the outcome of the tool call.
@@ -79,30 +81,60 @@ impl Relay {
         *error = outcome.error;
     }
 
+    /// Removes the first requested tool call that the program has reported or that has waited for
+    /// a report long enough. Returns it with the id of the reported call, if there is one.
+    fn take_ready(
+        &mut self,
+        now: Millis,
+        run: Option<&Run>,
+    ) -> Option<(Requested, Option<CallId>)> {
+        for idx in 0..self.requested.len() {
+            let is_overdue = self.requested[idx].until <= now;
+            let mut found = self.find_match(idx, run);
+            if is_overdue && found.is_none() {
+                // The program may have reported it under another id.
+                self.requested[idx].call.provider_call_id = None;
+                found = self.find_match(idx, run);
+            }
+            if found.is_some() || is_overdue {
+                return Some((self.requested.remove(idx), found));
+            }
+        }
+        None
+    }
+
     /// Returns the id of the reported tool call that a request is about: the call with the
     /// requested id, or else the oldest call with the same tool and arguments. `None` if there is
     /// none.
-    fn find_match(
-        &self,
-        call: &RelayedCall,
-        message: &RunMessage,
-        arguments_of: impl Fn(&Call) -> String,
-    ) -> Option<CallId> {
+    fn find_match(&self, idx: usize, run: Option<&Run>) -> Option<CallId> {
+        let (run, call) = (run?, &self.requested[idx].call);
         let is_same = |it: &&Call| match &call.provider_call_id {
             Some(id) => it.provider_call_id.as_ref() == Some(id),
-            None => it.arguments_done && are_same_arguments(&arguments_of(it), &call.arguments),
+            None => it.arguments_done && are_same_arguments(&run.arguments_of(it), &call.arguments),
         };
         let is_open = |it: &&Call| {
             it.is_open() && it.executor == Executor::Agent && !self.matched.contains(&it.id)
         };
-        let mut calls = message.calls().filter(|it| it.name == call.tool_name);
+        let mut calls = run.message.calls().filter(|it| it.name == call.tool_name);
         calls.find(|it| is_open(it) && is_same(it)).map(|it| it.id.clone())
+    }
+
+    /// Forgets a caller that has disconnected. Returns the tool call of which it awaited the
+    /// outcome.
+    fn drop_caller(&mut self, caller: ReplyId) -> Option<CallId> {
+        self.requested.retain(|it| it.reply.id() != caller);
+        let is_it = |it: &ReplyTo<ToolOutcome>| it.id() == caller;
+        let given_up = self.callers.iter_mut().find(|(_, it)| it.as_ref().is_some_and(is_it));
+        given_up.map(|(call_id, waiting)| {
+            *waiting = None;
+            call_id.clone()
+        })
     }
 
     /// Removes all relayed tool calls and returns the callers that wait for them.
     fn take_callers(&mut self) -> Vec<ReplyTo<ToolOutcome>> {
-        let Self { unmatched, callers, .. } = std::mem::take(self);
-        unmatched.into_iter().map(|it| it.reply).chain(callers.into_values().flatten()).collect()
+        let Self { requested, callers, .. } = std::mem::take(self);
+        requested.into_iter().map(|it| it.reply).chain(callers.into_values().flatten()).collect()
     }
 }
 
@@ -116,36 +148,22 @@ fn are_same_arguments(reported: &str, requested: &Value) -> bool {
 impl Session {
     pub(crate) fn relay_call(&mut self, call: RelayedCall, reply: ReplyTo<ToolOutcome>) {
         let until = self.now.plus(REPORT_TIMEOUT_MS);
-        self.relay.unmatched.push(Unmatched { call, reply, until });
+        self.relay.requested.push(Requested { call, reply, until });
     }
 
     /// Begins the first relayed tool call that matches a report of the program or has waited for
     /// one long enough. Returns whether there was such a call.
     pub(crate) fn begin_relayed_call(&mut self) -> bool {
-        for idx in 0..self.relay.unmatched.len() {
-            let is_overdue = self.relay.unmatched[idx].until <= self.now;
-            let mut found = self.find_match(idx);
-            if is_overdue && found.is_none() {
-                // The program may have reported it under another id.
-                self.relay.unmatched[idx].call.provider_call_id = None;
-                found = self.find_match(idx);
-            }
-            if found.is_some() || is_overdue {
-                let Unmatched { call, reply, .. } = self.relay.unmatched.remove(idx);
-                match found {
-                    Some(call_id) => self.judge_relayed(call_id, call, reply),
-                    None => self.begin_unreported(call, reply),
-                }
-                return true;
-            }
+        let Some((Requested { call, reply, .. }, found)) =
+            self.relay.take_ready(self.now, self.phase.run())
+        else {
+            return false;
+        };
+        match found {
+            Some(call_id) => self.judge_relayed(call_id, call, reply),
+            None => self.begin_unreported(call, reply),
         }
-        false
-    }
-
-    fn find_match(&self, idx: usize) -> Option<CallId> {
-        let run = self.phase.run()?;
-        let call = &self.relay.unmatched[idx].call;
-        self.relay.find_match(call, &run.message, |it| run.arguments_of(it))
+        true
     }
 
     /// Begins a relayed tool call that the program does not report, such as a call from a script
@@ -233,13 +251,7 @@ impl Session {
     /// Gives up the pending commands and the relayed tool call of a caller that has disconnected.
     pub(crate) fn drop_caller(&mut self, caller: ReplyId) {
         self.command_lane.held.retain(|it| it.caller() != caller);
-        self.relay.unmatched.retain(|it| it.reply.id() != caller);
-        let is_it =
-            |it: &Option<ReplyTo<ToolOutcome>>| it.as_ref().is_some_and(|it| it.id() == caller);
-        let given_up = self.relay.callers.iter_mut().find(|(_, it)| is_it(it));
-        if let Some((call_id, waiting)) = given_up {
-            let call_id = call_id.clone();
-            *waiting = None;
+        if let Some(call_id) = self.relay.drop_caller(caller) {
             self.withdraw(&call_id);
             self.stop_call(call_id);
         }

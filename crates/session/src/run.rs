@@ -1,13 +1,11 @@
 //! The open run: what it has said so far, and what it waits for.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
-use transcript::{
-    Call, CallId, Event, Exchange, ExchangeState, Executor, Millis, ResponseId, RunMessage,
-};
+use transcript::{Call, CallId, Event, Exchange, ExchangeState, Executor, ResponseId, RunMessage};
 
-use crate::Asker;
+use crate::pending_calls::PendingCalls;
 
 #[derive(Debug)]
 pub(crate) struct Run {
@@ -15,10 +13,7 @@ pub(crate) struct Run {
     /// Message that the run has produced so far, reduced from its records.
     pub(crate) message: RunMessage,
     pub(crate) workspace: PathBuf,
-    /// Tool calls that wait for a person's decision.
-    pub(crate) approvals: BTreeMap<CallId, PendingApproval>,
-    /// Tool calls that the client runs, with the times at which they time out.
-    pub(crate) client_calls: BTreeMap<CallId, Millis>,
+    pub(crate) pending: PendingCalls,
     /// Ids of the tool calls that run on the server.
     pub(crate) running: HashSet<CallId>,
     /// Names of Callboard's tools that the agent may call.
@@ -28,18 +23,6 @@ pub(crate) struct Run {
     arguments: HashMap<CallId, String>,
 }
 
-/// A tool call that waits for a person's decision.
-#[derive(Debug, Clone)]
-pub(crate) struct PendingApproval {
-    pub(crate) arguments: String,
-    pub(crate) asker: Asker,
-    /// Tool calls that a decision for the session or for always would cover. `None` if this tool
-    /// call can only be allowed once.
-    pub(crate) covers: Option<String>,
-    /// Time at which the approval times out. `None` if there is no time limit.
-    pub(crate) until: Option<Millis>,
-}
-
 impl Run {
     pub(crate) fn new(id: ResponseId, workspace: PathBuf) -> Self {
         let message = RunMessage::replay(&id, []);
@@ -47,8 +30,7 @@ impl Run {
             id,
             message,
             workspace,
-            approvals: BTreeMap::new(),
-            client_calls: BTreeMap::new(),
+            pending: PendingCalls::default(),
             running: HashSet::new(),
             offered: HashSet::new(),
             arguments: HashMap::new(),
@@ -59,7 +41,7 @@ impl Run {
     /// those of an agent whose reply it waits for.
     pub(crate) fn is_asking(&self) -> bool {
         let waits = |it: &Exchange| it.state == Some(ExchangeState::AwaitingApproval);
-        !self.approvals.is_empty() || self.message.open_exchanges().any(waits)
+        self.pending.has_approvals() || self.message.open_exchanges().any(waits)
     }
 
     /// Returns whether a tool call that the agent itself runs has started and not ended.

@@ -38,7 +38,7 @@ fn a_call_is_approved_runs_and_the_answer_follows() {
     assert_eq!(state_of(&world, caller), MessageState::Started);
     for _ in 0..2 {
         let run = world.session.phase.run().unwrap();
-        let call_id = run.approvals.keys().next().unwrap().clone();
+        let call_id = run.pending.approvals().next().unwrap().0.clone();
         let answer = Answered::Accepted { scope: transcript::Scope::Once, arguments: None };
         let approval = Approval { call_id, answer, feedback: None, by: "user".to_owned() };
         world.command(|reply| Command::Approve { approval, reply });
@@ -92,7 +92,8 @@ fn the_second_decision_is_refused_with_the_first() {
     let mut world = World::new(Kind::Model);
     send(&mut world, "Hello", SendMode::Queue);
     world.run_driver();
-    let call_id = world.session.phase.run().unwrap().approvals.keys().next().unwrap().clone();
+    let run = world.session.phase.run().unwrap();
+    let call_id = run.pending.approvals().next().unwrap().0.clone();
     let decide = |world: &mut World, by: &str| {
         let answer = Answered::Rejected;
         let (call_id, by) = (call_id.clone(), by.to_owned());

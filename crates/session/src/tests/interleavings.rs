@@ -151,7 +151,7 @@ fn working(kind: Kind, ruling: Ruling) -> World {
 
 fn first_pending(world: &World) -> CallId {
     let run = world.session.phase.run();
-    let pending = run.and_then(|it| it.approvals.keys().next().cloned());
+    let pending = run.and_then(|it| it.pending.approvals().next().map(|(id, _)| id.clone()));
     pending.or_else(|| world.started.keys().min().cloned()).unwrap_or_else(|| CallId::new("none.1"))
 }
 

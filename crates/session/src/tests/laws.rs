@@ -124,5 +124,5 @@ fn check_derived(world: &World) {
     }
     assert_eq!(world.session.summary(), &summary);
     assert_eq!(world.session.head().0, world.log.len() as u64);
-    assert_eq!(world.session.journal.queue, queue);
+    assert_eq!(*world.session.journal.queue, queue);
 }
