@@ -40,32 +40,32 @@ pub enum Version {
 /// Converts a message of the transcript to the AG-UI messages that a client has for it.
 pub fn messages(message: &Message, version: Version, file_url: FileUrl<'_>) -> Vec<Value> {
     match &message.content {
-        Content::User(said) => vec![said_message(said, version, file_url)],
+        Content::User(input) => vec![input_message(input, version, file_url)],
         Content::Run(answer) => answer_messages(answer),
         Content::Aside(_) => Vec::new(),
     }
 }
 
 /// Converts a user or system message to AG-UI. Its id is the client's, if the client gave one.
-fn said_message(said: &UserMessage, version: Version, file_url: FileUrl<'_>) -> Value {
-    let role = match said.role {
+fn input_message(input: &UserMessage, version: Version, file_url: FileUrl<'_>) -> Value {
+    let role = match input.role {
         MessageRole::User => "user",
         MessageRole::System => "system",
     };
-    let id = said.client_id.as_ref().map_or(said.id.as_str(), |it| it.as_str());
-    let attached = said
+    let id = input.client_id.as_ref().map_or(input.id.as_str(), |it| it.as_str());
+    let attached = input
         .attachments
         .iter()
         .map(|file| file_piece(&file.media_type, Some(&file.name), version, &file_url(file)));
-    let links = said.links().map(|it| file_piece(it.media_type, it.name, version, it.url));
+    let links = input.links().map(|it| file_piece(it.media_type, it.name, version, it.url));
     let files: Vec<Value> = attached.chain(links).collect();
-    let content = match said.role {
+    let content = match input.role {
         MessageRole::User if !files.is_empty() => {
-            let text = Some(&said.text).filter(|it| !it.is_empty());
+            let text = Some(&input.text).filter(|it| !it.is_empty());
             let text = text.map(|it| json!({ "type": "text", "text": it }));
             text.into_iter().chain(files).collect()
         }
-        MessageRole::User | MessageRole::System => json!(said.text),
+        MessageRole::User | MessageRole::System => json!(input.text),
     };
     json!({ "id": id, "role": role, "content": content })
 }

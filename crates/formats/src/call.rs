@@ -44,8 +44,8 @@ pub(crate) fn output(call: &Call) -> Value {
 /// Returns the error message of a failed tool call; `None` if the call is open or succeeded.
 pub(crate) fn error_text(call: &Call) -> Option<String> {
     let outcome = call.outcome.as_ref().filter(|it| !it.ok)?;
-    let said = outcome.error.as_ref().map(|it| it.message.clone()).filter(|it| !it.is_empty());
-    Some(said.unwrap_or_else(|| "The call failed.".to_owned()))
+    let message = outcome.error.as_ref().map(|it| it.message.clone()).filter(|it| !it.is_empty());
+    Some(message.unwrap_or_else(|| "The call failed.".to_owned()))
 }
 
 /// Returns a one-line summary of the arguments with which a tool call ran. If a person edited the

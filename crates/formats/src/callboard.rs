@@ -1,5 +1,5 @@
 //! `format=callboard`: a message as the JSON that our own clients read. `content` is the final text
-//! alone, `toolCalls` carry the words that led to them, and `parts` has everything in order.
+//! alone, `toolCalls` have their commentary, and `parts` has everything in order.
 
 mod from_transcript;
 pub(crate) mod import;
@@ -38,7 +38,7 @@ pub struct ChatMessage {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(untagged)]
 enum Content {
-    Said(Said),
+    Input(InputMessage),
     Answer(Box<Answer>),
     Aside(Aside),
 }
@@ -47,8 +47,8 @@ enum Content {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "camelCase")]
-struct Said {
-    role: SaidRole,
+struct InputMessage {
+    role: InputRole,
     content: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     client_id: Option<ClientId>,
@@ -64,7 +64,7 @@ struct Said {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
-enum SaidRole {
+enum InputRole {
     User,
     System,
 }

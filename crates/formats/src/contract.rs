@@ -1,5 +1,5 @@
 //! `format=contract`: the messages of the rendering contract. Each step of an answer is an assistant
-//! message, unless it neither says nor calls anything, and each call a tool message, there from the call's
+//! message, unless it has neither text nor calls, and each call a tool message, present from the call's
 //! start.
 //!
 //! Status messages are asides: unless all are asked for, only errors and stops other than

@@ -15,7 +15,7 @@ use transcript::{
 pub use import::import;
 
 use crate::call;
-use crate::follow::{News, tell_all};
+use crate::follow::{RunChange, all_changes};
 use crate::ui::{self, known_reason};
 
 #[cfg(test)]
@@ -25,13 +25,13 @@ mod tests;
 pub fn message(message: &Message) -> Option<Value> {
     let created_at = message.created_at;
     match &message.content {
-        Content::User(said) => {
-            let role = match said.role {
+        Content::User(input) => {
+            let role = match input.role {
                 MessageRole::User => "user",
                 MessageRole::System => "system",
             };
-            let id = &said.id;
-            let content = &said.text;
+            let id = &input.id;
+            let content = &input.text;
             Some(json!({ "id": id, "role": role, "createdAt": created_at, "content": content }))
         }
         Content::Run(answer) => {
@@ -57,7 +57,7 @@ pub fn message(message: &Message) -> Option<Value> {
 /// Returns the `fullStream` events of a run up to now.
 pub fn events(answer: &RunMessage) -> Vec<Value> {
     let mut format = EventFormat::new(answer.id.clone());
-    tell_all(answer).iter().flat_map(|news| format.events(news)).collect()
+    all_changes(answer).iter().flat_map(|change| format.events(change)).collect()
 }
 
 #[derive(Debug)]
@@ -74,36 +74,40 @@ impl EventFormat {
         Self { run, model: None, names: HashMap::new() }
     }
 
-    fn events(&mut self, news: &News<'_>) -> Vec<Value> {
-        match news {
-            News::Begun(answer) => {
+    fn events(&mut self, change: &RunChange<'_>) -> Vec<Value> {
+        match change {
+            RunChange::Begun(answer) => {
                 self.model.clone_from(&answer.model);
                 vec![json!({ "type": "start" })]
             }
-            News::StepBegun { .. } => {
+            RunChange::StepBegun { .. } => {
                 vec![json!({ "type": "start-step", "request": {}, "warnings": [] })]
             }
-            News::StepEnded { step, .. } => vec![self.finish_step(step)],
-            News::TextBegun(text) => vec![self.words_begin("text-start", &text.id)],
-            News::TextGrown(text, delta) => vec![self.words("text-delta", &text.id, delta)],
-            News::TextEnded(text) => {
+            RunChange::StepEnded { step, .. } => vec![self.finish_step(step)],
+            RunChange::TextBegun(text) => vec![self.words_begin("text-start", &text.id)],
+            RunChange::TextGrown(text, delta) => vec![self.words("text-delta", &text.id, delta)],
+            RunChange::TextEnded(text) => {
                 vec![self.words_end("text-end", &text.id, text.role == TextRole::Discarded)]
             }
-            News::ThinkingBegun(it) => vec![self.words_begin("reasoning-start", &it.id)],
-            News::ThinkingGrown(it, delta) => vec![self.words("reasoning-delta", &it.id, delta)],
-            News::ThinkingEnded(it) => vec![self.words_end("reasoning-end", &it.id, it.discarded)],
-            News::CallBegun(call) => {
+            RunChange::ThinkingBegun(it) => vec![self.words_begin("reasoning-start", &it.id)],
+            RunChange::ThinkingGrown(it, delta) => {
+                vec![self.words("reasoning-delta", &it.id, delta)]
+            }
+            RunChange::ThinkingEnded(it) => {
+                vec![self.words_end("reasoning-end", &it.id, it.discarded)]
+            }
+            RunChange::CallBegun(call) => {
                 let (id, name) = (&call.id, call.label());
                 vec![json!({ "type": "tool-input-start", "id": id, "toolName": name })]
             }
-            News::ArgumentsGrown(call, delta) => {
+            RunChange::ArgumentsGrown(call, delta) => {
                 vec![json!({ "type": "tool-input-delta", "id": call.id, "delta": delta })]
             }
-            News::CallWritten(call) => {
+            RunChange::ArgumentsDone(call) => {
                 vec![json!({ "type": "tool-input-end", "id": call.id }), tool_call(call)]
             }
-            News::ApprovalAsked(call) => vec![approval_request(call)],
-            News::ApprovalSettled(call) => {
+            RunChange::ApprovalRequested(call) => vec![approval_request(call)],
+            RunChange::ApprovalResolved(call) => {
                 let approved = call::accepted(call).is_some();
                 let mut response = json!({
                     "type": "tool-approval-response",
@@ -116,11 +120,11 @@ impl EventFormat {
                 }
                 vec![response]
             }
-            News::CallEnded(call) => vec![call_ended(call)],
-            News::Aside(number, kind) => {
+            RunChange::CallEnded(call) => vec![call_ended(call)],
+            RunChange::Aside(number, kind) => {
                 vec![json!({ "type": "raw", "rawValue": ui::data(&self.run, *number, kind) })]
             }
-            News::Ended(answer) => ended(answer),
+            RunChange::Ended(answer) => ended(answer),
         }
     }
 

@@ -72,13 +72,13 @@ pub(crate) struct Beginning<'a> {
 #[derive(Debug)]
 pub(crate) struct Ending {
     pub(crate) status: RunStatus,
-    /// Why the run was cancelled; `None` if the file does not say so.
+    /// Why the run was cancelled; `None` if the file does not contain it.
     pub(crate) reason: Option<CancelReason>,
     pub(crate) error: Option<ErrorInfo>,
     pub(crate) usage: Option<Usage>,
     pub(crate) cost: Option<f64>,
     pub(crate) duration_ms: Option<u64>,
-    /// Why the model stopped in the last step; `None` if the file does not say so.
+    /// Why the model stopped in the last step; `None` if the file does not contain it.
     pub(crate) finish_reason: Option<String>,
 }
 
@@ -143,12 +143,18 @@ impl<'a> LogBuilder<'a> {
         self.now = moment.unwrap_or(self.now);
     }
 
-    pub(crate) fn said(&mut self, id: Option<&str>, role: MessageRole, text: &str, files: &[File]) {
-        self.said_in_parts(id, role, text, sent::parts_of(text, files), None);
+    pub(crate) fn input_message(
+        &mut self,
+        id: Option<&str>,
+        role: MessageRole,
+        text: &str,
+        files: &[File],
+    ) {
+        self.input_message_in_parts(id, role, text, sent::parts_of(text, files), None);
     }
 
     /// Adds a user or system message from parts in the form of the AI SDK.
-    pub(crate) fn said_in_parts(
+    pub(crate) fn input_message_in_parts(
         &mut self,
         id: Option<&str>,
         role: MessageRole,
@@ -217,7 +223,7 @@ impl<'a> LogBuilder<'a> {
 
     /// Returns whether a message is a step of the open run. Other programs do not name messages
     /// after their run; then the run continues while its last step has tool calls or no text.
-    pub(crate) fn goes_on(&self, message_id: Option<&str>) -> bool {
+    pub(crate) fn continues_run(&self, message_id: Option<&str>) -> bool {
         match message_id.and_then(run_of_step) {
             Some(run) => self.is_in(run),
             None => self.run.is_some() && (self.has_calls() || self.is_silent()),
@@ -227,14 +233,14 @@ impl<'a> LogBuilder<'a> {
     /// Begins the step of a message: in the open run if the message belongs to it, otherwise in a
     /// new run. Steps that have no message are added before it.
     pub(crate) fn step_of(&mut self, message_id: Option<&str>) {
-        if !self.goes_on(message_id) {
+        if !self.continues_run(message_id) {
             let id = message_id.map(|id| run_of_step(id).unwrap_or(id));
             self.begin(&Beginning { id, ..Beginning::default() });
         }
-        // Steps that say nothing have no message.
+        // Empty steps have no message.
         let number = message_id.and_then(number_of_step).unwrap_or_default();
-        let told = self.answer().map_or(0, |it| it.steps.len());
-        for _ in told + 1..number.min(told + SILENT_STEPS_MAX) {
+        let n_steps = self.answer().map_or(0, |it| it.steps.len());
+        for _ in n_steps + 1..number.min(n_steps + SILENT_STEPS_MAX) {
             self.step();
         }
         self.step();
@@ -306,7 +312,7 @@ impl<'a> LogBuilder<'a> {
 
     pub(crate) fn text(&mut self, text: &str, phase: Option<Phase>, discarded: bool) {
         let part_id = self.part_id();
-        self.say(part_id, text, phase, discarded);
+        self.push_text(part_id, text, phase, discarded);
     }
 
     /// Adds fields that Callboard does not interpret to the last part of the open run.
@@ -321,10 +327,10 @@ impl<'a> LogBuilder<'a> {
     /// run.
     pub(crate) fn text_as(&mut self, id: Option<&str>, text: &str) {
         let part_id = self.part_id_as(id);
-        self.say(part_id, text, None, false);
+        self.push_text(part_id, text, None, false);
     }
 
-    fn say(&mut self, part_id: PartId, text: &str, phase: Option<Phase>, discarded: bool) {
+    fn push_text(&mut self, part_id: PartId, text: &str, phase: Option<Phase>, discarded: bool) {
         self.push(Event::TextStart { part_id: part_id.clone(), parent_call_id: None });
         let text = text.to_owned();
         self.push(Event::TextDone { part_id, parent_call_id: None, text, phase, discarded });

@@ -2,7 +2,7 @@
 //!
 //! The formats of the message contract, of model providers and of front-end libraries are known here and nowhere
 //! else. Each module is one format: its messages, its stream, its requests and its import. All streams encode the
-//! news of a run, see `follow.rs` and [`Encoder`].
+//! changes of a run, see `follow.rs` and [`Encoder`].
 
 #![warn(missing_docs)]
 
@@ -18,8 +18,8 @@ mod known;
 pub mod openai;
 mod run_stream;
 mod sent;
+mod sequencer;
 pub mod sse;
-mod turns;
 pub mod ui;
 pub mod ui_v4;
 

@@ -1,10 +1,9 @@
-//! A transcript as OpenAI chat messages: the history that a model gets, the only one.
+//! A transcript as OpenAI chat messages: the history that every model gets.
 //!
-//! Total: whatever the log holds, cut anywhere, the result is one that a strict provider takes.
-//! Every call is followed by its result, in call order, right after the message that made it. After
-//! the system message, users and assistants take turns and a user begins. Within a run nobody speaks but
-//! the model, people who steered it, and the pictures that tools gave. Superseded, discarded and leaked text
-//! is left out.
+//! Total: for every log, cut anywhere, the result is one that a strict provider accepts. Every call is followed by
+//! its result, in call order, right after the message that made it. After the system message, user and assistant
+//! messages alternate, beginning with a user message. Within a run, user messages contain only steered messages and
+//! pictures from tools. Superseded, discarded and leaked text is left out.
 
 mod attachments;
 mod call_ids;
@@ -58,8 +57,29 @@ const NUDGE: &str = "Continue.";
 
 /// Returns a conversation as the messages of a request to a model. Users and assistants alternate,
 /// and the last message is one that the model has to answer.
+///
+/// ```
+/// use formats::openai::{Files, Reader, history};
+/// use serde_json::json;
+/// use transcript::{Millis, Record, Seq, SessionId, Transcript};
+///
+/// let message =
+///     json!({ "type": "user_message", "messageId": "m1", "role": "user", "text": "Hello" });
+/// let event = serde_json::from_value(message)?;
+/// let mut transcript = Transcript::whole();
+/// transcript.apply(&Record::new(Seq(1), Millis(0), SessionId::new("s"), None, event));
+///
+/// let system = Some("Be brief.");
+/// let reader = Reader { agent: "demo", model: None, system, files: Files::LeftOut };
+/// let request = [
+///     json!({ "role": "system", "content": "Be brief." }),
+///     json!({ "role": "user", "content": "Hello" }),
+/// ];
+/// assert_eq!(history(&transcript, &reader), request);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 pub fn history(transcript: &Transcript, reader: &Reader<'_>) -> Vec<Value> {
-    to_json(in_turns(entries(transcript, reader, newest_said(transcript))))
+    to_json(in_turns(entries(transcript, reader, newest_input(transcript))))
 }
 
 /// Returns a conversation as chat messages, without the additions of [`history`]. A linked file is
@@ -72,13 +92,13 @@ pub fn conversation(transcript: &Transcript, reader: &Reader<'_>) -> Vec<Value> 
 /// Returns the newest user message, the only one whose linked pictures are included. A provider
 /// refuses a whole request if it cannot fetch a picture, so only the answer to this message is at
 /// risk.
-fn newest_said(transcript: &Transcript) -> Option<&UserMessage> {
+fn newest_input(transcript: &Transcript) -> Option<&UserMessage> {
     let newest_first = transcript.messages.iter().rev().filter(|message| !message.superseded);
-    let mut said = newest_first.filter_map(|message| match &message.content {
-        Content::User(said) => Some(said),
+    let mut input = newest_first.filter_map(|message| match &message.content {
+        Content::User(input) => Some(input),
         Content::Run(_) | Content::Aside(_) => None,
     });
-    said.find(|said| said.role == MessageRole::User)
+    input.find(|input| input.role == MessageRole::User)
 }
 
 /// A chat message before it is converted to JSON.
@@ -112,9 +132,9 @@ fn entries<'a>(
     entries.extend(reader.system.map(|it| Entry::System(it.to_owned())));
     for message in transcript.messages.iter().filter(|message| !message.superseded) {
         match &message.content {
-            Content::User(said) => {
-                let is_newest = newest.is_some_and(|it| std::ptr::eq(it, said));
-                entries.extend(said_entry(said, &reader.files, is_newest));
+            Content::User(input) => {
+                let is_newest = newest.is_some_and(|it| std::ptr::eq(it, input));
+                entries.extend(input_entry(input, &reader.files, is_newest));
             }
             Content::Run(answer) => entries.extend(answer_entries(answer, reader)),
             Content::Aside(_) => (),
@@ -123,21 +143,21 @@ fn entries<'a>(
     entries
 }
 
-fn said_entry<'a>(said: &UserMessage, files: &Files<'_>, is_newest: bool) -> Option<Entry<'a>> {
+fn input_entry<'a>(input: &UserMessage, files: &Files<'_>, is_newest: bool) -> Option<Entry<'a>> {
     let mut content = Vec::new();
-    if !said.text.trim().is_empty() {
+    if !input.text.trim().is_empty() {
         // A model has no other way to know that no person speaks.
-        let introduced = said.from.as_ref().map(|it| it.attribute(&said.text));
-        content.push(text_piece(introduced.as_ref().unwrap_or(&said.text)));
+        let introduced = input.from.as_ref().map(|it| it.attribute(&input.text));
+        content.push(text_piece(introduced.as_ref().unwrap_or(&input.text)));
     }
     if let Files::GoAlong { sees, read } = files {
-        content.extend(said.attachments.iter().map(|it| attachments::piece(it, *sees, *read)));
-        content.extend(said.links().flat_map(|it| attachments::linked(it, *sees && is_newest)));
+        content.extend(input.attachments.iter().map(|it| attachments::piece(it, *sees, *read)));
+        content.extend(input.links().flat_map(|it| attachments::linked(it, *sees && is_newest)));
     }
-    match said.role {
+    match input.role {
         _ if content.is_empty() => None,
         MessageRole::User => Some(Entry::User(content)),
-        MessageRole::System => Some(Entry::System(said.text.clone())),
+        MessageRole::System => Some(Entry::System(input.text.clone())),
     }
 }
 
@@ -226,10 +246,10 @@ impl<'a> Turn<'a> {
     }
 
     fn content(&self) -> String {
-        let said = self.texts.iter().filter(|it| !it.trim().is_empty());
-        let content = said.copied().collect::<Vec<_>>().join("\n\n");
+        let texts = self.texts.iter().filter(|it| !it.trim().is_empty());
+        let content = texts.copied().collect::<Vec<_>>().join("\n\n");
         match self.cut_off {
-            // Calls say by their results that they were interrupted.
+            // The results of the calls contain the interruption.
             _ if !self.ends_with_text => content,
             None => content,
             Some(CancelReason::UserCancel) => content + "\n\n[interrupted by the user]",
@@ -242,38 +262,38 @@ impl<'a> Turn<'a> {
 /// to answer.
 fn in_turns(entries: Vec<Entry<'_>>) -> Vec<Entry<'_>> {
     let nudge = || Entry::User(vec![text_piece(NUDGE)]);
-    let mut turns: Vec<Entry<'_>> = Vec::new();
+    let mut sequencer: Vec<Entry<'_>> = Vec::new();
     for entry in entries {
-        match (turns.last_mut(), entry) {
+        match (sequencer.last_mut(), entry) {
             (Some(Entry::System(before)), Entry::System(text)) => *before += &format!("\n\n{text}"),
-            (None, Entry::System(text)) => turns.push(Entry::System(text)),
+            (None, Entry::System(text)) => sequencer.push(Entry::System(text)),
             (Some(Entry::User(before)), Entry::User(content)) => before.extend(content),
             // Only the first message may be the system's.
             (Some(Entry::User(before)), Entry::System(text)) => before.push(text_piece(&text)),
             (Some(Entry::Assistant(_)), Entry::System(text)) => {
-                turns.push(Entry::User(vec![text_piece(&text)]));
+                sequencer.push(Entry::User(vec![text_piece(&text)]));
             }
             (Some(Entry::Assistant(before)), Entry::Assistant(turn)) => {
                 if before.calls.is_empty() {
-                    turns.push(nudge());
+                    sequencer.push(nudge());
                 }
-                turns.push(Entry::Assistant(turn));
+                sequencer.push(Entry::Assistant(turn));
             }
             (None | Some(Entry::System(_)), Entry::Assistant(turn)) => {
-                turns.extend([nudge(), Entry::Assistant(turn)]);
+                sequencer.extend([nudge(), Entry::Assistant(turn)]);
             }
-            (_, entry) => turns.push(entry),
+            (_, entry) => sequencer.push(entry),
         }
     }
-    let is_their_turn = match turns.last() {
+    let is_their_turn = match sequencer.last() {
         Some(Entry::User(_)) => true,
         Some(Entry::Assistant(turn)) => !turn.calls.is_empty(),
         Some(Entry::System(_)) | None => false,
     };
     if !is_their_turn {
-        turns.push(nudge());
+        sequencer.push(nudge());
     }
-    turns
+    sequencer
 }
 
 fn to_json(entries: Vec<Entry<'_>>) -> Vec<Value> {

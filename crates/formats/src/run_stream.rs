@@ -2,7 +2,7 @@
 
 use transcript::{Call, Record, ResponseId};
 
-use crate::follow::{Follow, News};
+use crate::follow::{Follow, RunChange};
 use crate::known::Known;
 use crate::sse;
 
@@ -11,6 +11,29 @@ use crate::sse;
 /// A response ends with its run, or where the run waits for the client: for decisions or for
 /// results of tools that the client runs. The client then sends a request that resumes the run, and
 /// the answer to that is the next response.
+///
+/// ```
+/// use formats::{Encoder, ui_v4};
+/// use transcript::{Event, Millis, Record, ResponseId, Seq, SessionId};
+///
+/// let run = ResponseId::new("run-1");
+/// let events = r#"[
+///     { "type": "run_start", "agent": "demo", "trigger": "user" },
+///     { "type": "text_start", "partId": "p1" },
+///     { "type": "text_done", "partId": "p1", "text": "Hello" },
+///     { "type": "run_finish", "status": "completed" }
+/// ]"#;
+/// let events: Vec<Event> = serde_json::from_str(events)?;
+/// let record = |(seq, event)| {
+///     Record::new(Seq(seq), Millis(0), SessionId::new("s"), Some(run.clone()), event)
+/// };
+/// let records: Vec<Record> = (1..).zip(events).map(record).collect();
+///
+/// let mut stream = ui_v4::Stream::new(run.clone());
+/// assert!(stream.encode(&records).contains("0:\"Hello\"\n"));
+/// assert!(stream.is_over());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 pub trait Encoder: Send + 'static {
     /// Media type of the HTTP responses.
     const MEDIA_TYPE: &'static str;
@@ -50,7 +73,7 @@ pub trait Format: Send + 'static {
     fn write(items: &[Self::Item], is_last: bool) -> String;
 
     /// Adds the items for a change of the run, unless the response has ended.
-    fn add(&mut self, news: &News<'_>, items: &mut Vec<Self::Item>);
+    fn add(&mut self, change: &RunChange<'_>, items: &mut Vec<Self::Item>);
 
     /// Ends the response if the client can act on the tool calls that the run waits for.
     fn pause(&mut self, calls: &[&Call], follow: &Follow, items: &mut Vec<Self::Item>);
@@ -62,8 +85,8 @@ pub trait Format: Send + 'static {
 
     /// Updates the state with a change that the client already has. Adds items only for details
     /// that the client lacks.
-    fn skip(&mut self, news: &News<'_>, _items: &mut Vec<Self::Item>) {
-        self.add(news, &mut Vec::new());
+    fn skip(&mut self, change: &RunChange<'_>, _items: &mut Vec<Self::Item>) {
+        self.add(change, &mut Vec::new());
     }
 
     /// Begins the next response, after all changes that the client has were skipped.
@@ -94,8 +117,8 @@ impl<F: Format> RunStream<F> {
 
     /// Applies records and returns the items that they add to the stream together.
     pub fn replay<'a>(&mut self, records: impl IntoIterator<Item = &'a Record>) -> Vec<F::Item> {
-        records.into_iter().for_each(|record| self.follow.take_in(record));
-        self.news(Vec::new())
+        records.into_iter().for_each(|record| self.follow.add(record));
+        self.add_changes(Vec::new())
     }
 
     /// Applies the records of a run that is resumed, and returns the items of the next response,
@@ -107,14 +130,14 @@ impl<F: Format> RunStream<F> {
     ) -> Vec<F::Item> {
         for record in records {
             self.format.note_earlier(record, &self.follow, known);
-            self.follow.take_in(record);
+            self.follow.add(record);
         }
         let mut items = Vec::new();
-        for news in self.follow.recall(known) {
-            self.format.skip(&news, &mut items);
+        for change in self.follow.mark_known(known) {
+            self.format.skip(&change, &mut items);
         }
         self.format.begin_next_response(&self.follow, known);
-        self.news(items)
+        self.add_changes(items)
     }
 
     /// Returns whether the response has ended: the run has ended, or it waits for the client.
@@ -122,10 +145,11 @@ impl<F: Format> RunStream<F> {
         self.format.is_over()
     }
 
-    fn news(&mut self, mut items: Vec<F::Item>) -> Vec<F::Item> {
+    /// Adds the items for the changes since the last call.
+    fn add_changes(&mut self, mut items: Vec<F::Item>) -> Vec<F::Item> {
         let Self { follow, format } = self;
-        for news in follow.news() {
-            format.add(&news, &mut items);
+        for change in follow.changes() {
+            format.add(&change, &mut items);
         }
         if let Some(calls) = follow.waiting() {
             format.pause(&calls, follow, &mut items);

@@ -46,13 +46,13 @@ pub(crate) fn parts_of(text: &str, files: &[File]) -> Vec<Value> {
 
 /// Returns the parts of a stored message in the form of the AI SDK, with the URLs of its
 /// attachments.
-pub(crate) fn parts(said: &UserMessage, file_url: FileUrl<'_>) -> Vec<Value> {
-    let files = &said.attachments;
-    let sent = said.sent.as_ref().map(|it| &it.parts).filter(|it| !it.is_empty());
+pub(crate) fn parts(input: &UserMessage, file_url: FileUrl<'_>) -> Vec<Value> {
+    let files = &input.attachments;
+    let sent = input.sent.as_ref().map(|it| &it.parts).filter(|it| !it.is_empty());
     let is_whole = |it: &&Vec<Value>| it.iter().filter(|it| is_attached(it)).count() == files.len();
     let mut parts = sent.filter(is_whole).cloned().unwrap_or_else(|| {
         let named = files.iter().map(|it| (it.media_type.as_str(), Some(it.name.as_str())));
-        plain(&said.text, named)
+        plain(&input.text, named)
     });
     for (part, file) in parts.iter_mut().filter(|it| is_attached(it)).zip(files) {
         part["url"] = json!(file_url(file));
@@ -60,8 +60,8 @@ pub(crate) fn parts(said: &UserMessage, file_url: FileUrl<'_>) -> Vec<Value> {
     parts
 }
 
-/// Removes the parts of files that could not be attached: `is_there` says so for each attached
-/// file.
+/// Removes the parts of files that could not be attached. `is_there` has one item for each
+/// attached file.
 pub(crate) fn leave_out_lost(parts: &mut Vec<Value>, mut is_there: impl Iterator<Item = bool>) {
     parts.retain(|it| !is_attached(it) || is_there.next().unwrap_or(false));
 }

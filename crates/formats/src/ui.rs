@@ -52,12 +52,12 @@ pub type FileUrl<'a> = &'a dyn Fn(&Attachment) -> String;
 pub fn message(message: &Message, profile: Profile, file_url: FileUrl<'_>) -> Option<Value> {
     let id = message.id();
     match &message.content {
-        Content::User(said) => {
-            let role = match said.role {
+        Content::User(input) => {
+            let role = match input.role {
                 MessageRole::User => "user",
                 MessageRole::System => "system",
             };
-            let (metadata, parts) = (said_metadata(message, said), sent::parts(said, file_url));
+            let (metadata, parts) = (input_metadata(message, input), sent::parts(input, file_url));
             Some(json!({ "id": id, "role": role, "metadata": metadata, "parts": parts }))
         }
         Content::Run(answer) => {
@@ -70,12 +70,12 @@ pub fn message(message: &Message, profile: Profile, file_url: FileUrl<'_>) -> Op
 }
 
 /// Returns the metadata of a user or system message. The client's own fields take precedence.
-fn said_metadata(message: &Message, said: &UserMessage) -> Value {
+fn input_metadata(message: &Message, input: &UserMessage) -> Value {
     let mut metadata = json!({ "createdAt": message.created_at });
-    if let Some(from) = &said.from {
+    if let Some(from) = &input.from {
         metadata["from"] = json!(from);
     }
-    match said.sent.as_ref().and_then(|it| it.metadata.as_ref()) {
+    match input.sent.as_ref().and_then(|it| it.metadata.as_ref()) {
         Some(Value::Object(own)) => {
             own.iter().for_each(|(name, value)| metadata[name] = value.clone());
             metadata
@@ -156,7 +156,7 @@ fn tool_part(call: &Call, profile: Profile) -> Value {
             set("output", call::output(call));
             "output-available"
         }
-        // Whatever else happened to it: a call that was refused cannot have failed, say its readers.
+        // Even if it failed: clients do not accept an error for a denied call.
         Some(_) if is_refused => "output-denied",
         Some(_) => {
             set("errorText", json!(call::error_text(call)));

@@ -1,5 +1,5 @@
-//! `format=ui-v4`: messages as version 4 of the AI SDK shows them, with annotations that say how far
-//! each call and each message is.
+//! `format=ui-v4`: messages as version 4 of the AI SDK shows them, with annotations for the state of
+//! each call and each message.
 //!
 //! An answer is one message however many steps it took: the texts and calls of its steps are annotations of
 //! the final text (`content`), as is the message's own annotation. An answer without a final text, because it
@@ -30,11 +30,11 @@ mod tests;
 /// Converts a message of the transcript to one of AI SDK 4; `None` for events outside any run.
 pub fn message(message: &Message, file_url: FileUrl<'_>) -> Option<Value> {
     let created_at = match &message.content {
-        Content::Run(answer) => told_at(answer).unwrap_or(message.created_at),
+        Content::Run(answer) => answered_at(answer).unwrap_or(message.created_at),
         Content::User(_) | Content::Aside(_) => message.created_at,
     };
     let mut value = match &message.content {
-        Content::User(said) => said_message(said, file_url),
+        Content::User(input) => input_message(input, file_url),
         Content::Run(answer) => json!({
             "id": answer.id,
             "role": "assistant",
@@ -50,7 +50,7 @@ pub fn message(message: &Message, file_url: FileUrl<'_>) -> Option<Value> {
 
 /// Returns the time of a run's final text or, if it has none, of its last part. `None` if it has no
 /// parts.
-fn told_at(answer: &RunMessage) -> Option<Millis> {
+fn answered_at(answer: &RunMessage) -> Option<Millis> {
     let is_final = |part: &&Part| match &part.kind {
         PartKind::Text(text) => text.role == TextRole::Final && !text.leaked,
         _ => false,
@@ -68,7 +68,7 @@ fn told_at(answer: &RunMessage) -> Option<Millis> {
 /// not change the pages.
 pub fn page_start(messages: &[&Message], limit: usize) -> Option<usize> {
     let counts = |message: &Message| match &message.content {
-        Content::User(said) => said.role == MessageRole::User,
+        Content::User(input) => input.role == MessageRole::User,
         Content::Run(answer) => has_final_text(answer),
         Content::Aside(_) => false,
     };
@@ -76,21 +76,21 @@ pub fn page_start(messages: &[&Message], limit: usize) -> Option<usize> {
     counted.nth(limit.checked_sub(1)?).map(|(idx, _)| idx)
 }
 
-fn said_message(said: &UserMessage, file_url: FileUrl<'_>) -> Value {
-    let role = match said.role {
+fn input_message(input: &UserMessage, file_url: FileUrl<'_>) -> Value {
+    let role = match input.role {
         MessageRole::User => "user",
         MessageRole::System => "system",
     };
     let mut value = json!({
-        "id": said.id,
+        "id": input.id,
         "role": role,
-        "content": said.text,
-        "parts": [{ "type": "text", "text": said.text }],
+        "content": input.text,
+        "parts": [{ "type": "text", "text": input.text }],
     });
-    let files = said.attachments.iter().map(
+    let files = input.attachments.iter().map(
         |file| json!({ "name": file.name, "contentType": file.media_type, "url": file_url(file) }),
     );
-    let links = said.links().map(|Link { url, media_type, name }| match name {
+    let links = input.links().map(|Link { url, media_type, name }| match name {
         Some(name) => json!({ "name": name, "contentType": media_type, "url": url }),
         None => json!({ "contentType": media_type, "url": url }),
     });

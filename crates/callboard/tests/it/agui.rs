@@ -22,7 +22,7 @@ async fn run(server: &Server, client: &mut Client, thread: &str, more: Value) ->
     let (status, told) = server.post("/api/agui", body).await;
     let told = told.as_str().unwrap();
     assert_eq!(status, StatusCode::OK, "{told}");
-    client.hear(told);
+    client.receive(told);
     let kept = server.get(&format!("/api/sessions/{thread}/messages?format=agui")).await;
     assert_eq!(Value::from(client.messages.clone()), kept["messages"]);
     let frames = told.split("\n\n").filter_map(|it| it.strip_prefix("data: "));

@@ -261,7 +261,7 @@ async fn run_agui(server: &Server, client: &mut Client) -> String {
         json!({ "threadId": "t", "runId": "r", "messages": client.messages, "tools": tools });
     let (status, told) = server.post("/api/agui/m", body).await;
     assert_eq!(status, StatusCode::OK, "{told}");
-    client.hear(told.as_str().unwrap());
+    client.receive(told.as_str().unwrap());
     let kinds = data(&told).into_iter().map(|it| it["type"].as_str().unwrap().to_owned());
     kinds.collect::<Vec<_>>().join(" ")
 }

@@ -39,8 +39,10 @@ fn message(message: &Value, builder: &mut LogBuilder<'_>) {
     let id = as_text(message, "id");
     let (text, files) = content(&message["content"]);
     match message["role"].as_str() {
-        Some("user") => builder.said(id, MessageRole::User, &text, &files),
-        Some("system" | "developer") => builder.said(id, MessageRole::System, &text, &files),
+        Some("user") => builder.input_message(id, MessageRole::User, &text, &files),
+        Some("system" | "developer") => {
+            builder.input_message(id, MessageRole::System, &text, &files)
+        }
         Some("assistant") => {
             builder.step_of(id);
             if message["content"].is_string() {

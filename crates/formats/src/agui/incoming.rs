@@ -27,7 +27,7 @@ pub struct Request {
     /// Parts of the resumed run that the client has.
     pub known: Known,
     /// The last message of the request, if its role is `user`.
-    pub said: Option<IncomingMessage>,
+    pub message: Option<IncomingMessage>,
     /// Decisions about approvals, and results of tools that the client has run.
     pub decided: Vec<Decided>,
     /// Tools of the request that the client runs itself.
@@ -51,14 +51,14 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
     Ok(Request {
         thread: text(body, "threadId", "")?,
         run: text(body, "runId", "")?,
-        // Those before 1.0 do not say which they are.
+        // Versions before 1.0 do not send their version.
         version: match &body["protocolVersion"] {
             Value::Null => Version::V0,
             _ => text(body, "protocolVersion", "").map(|_| Version::V1)?,
         },
         known: known(messages, &decided),
         messages: ids.map(str::to_owned).collect(),
-        said: last_said(messages)?,
+        message: last_user_message(messages)?,
         decided,
         tools: client_tools(&body["tools"])?,
     })
@@ -87,16 +87,16 @@ pub fn earlier(body: &Value) -> &[Value] {
     messages.map_or(&[], |(_, earlier)| earlier)
 }
 
-fn last_said(messages: &[Value]) -> Result<Option<IncomingMessage>, BadRequest> {
+fn last_user_message(messages: &[Value]) -> Result<Option<IncomingMessage>, BadRequest> {
     match messages.split_last() {
         Some((last, earlier)) if last["role"] == "user" => {
-            said(last, &format!("messages[{}]", earlier.len())).map(Some)
+            incoming_message(last, &format!("messages[{}]", earlier.len())).map(Some)
         }
         _ => Ok(None),
     }
 }
 
-fn said(message: &Value, place: &str) -> Result<IncomingMessage, BadRequest> {
+fn incoming_message(message: &Value, place: &str) -> Result<IncomingMessage, BadRequest> {
     let id = message["id"].as_str().map(str::to_owned);
     let pieces = match &message["content"] {
         text @ Value::String(_) => &vec![json!({ "type": "text", "text": text })],

@@ -1,14 +1,14 @@
 //! A run as AG-UI events, each one `data:` frame.
 //!
 //! For the client, a run that waits for decisions ends with an interrupt; the rest is a new run of the same
-//! thread. [`Stream::is_over`] says when one has ended; the next
-//! begins with [`Stream::replay_unknown`].
+//! thread. [`Stream::is_over`] returns whether one has ended; the next begins with
+//! [`Stream::replay_unknown`].
 
 use serde_json::{Value, json};
 use transcript::{Call, ResponseId, RunMessage, RunStatus};
 
 use super::{Parents, answer_messages, interrupt_id, result_id, result_text, snapshots};
-use crate::follow::{Follow, News};
+use crate::follow::{Follow, RunChange};
 use crate::known::Known;
 use crate::run_stream::{Format, RunStream};
 use crate::{sse, ui};
@@ -43,7 +43,7 @@ struct Rejoining {
 /// State of the run as the client sees it. A run that waits for the client is over for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClientRun {
-    ToCome,
+    NotStarted,
     Open,
     Over,
 }
@@ -55,7 +55,7 @@ impl Stream {
             response: response.clone(),
             thread: thread.to_owned(),
             run: run.to_owned(),
-            state: ClientRun::ToCome,
+            state: ClientRun::NotStarted,
             opening: Vec::new(),
             open_step: None,
             parents: Parents::default(),
@@ -90,16 +90,16 @@ impl Format for EventFormat {
         events.iter().map(sse::event).collect()
     }
 
-    fn add(&mut self, news: &News<'_>, events: &mut Vec<Value>) {
+    fn add(&mut self, change: &RunChange<'_>, events: &mut Vec<Value>) {
         if self.state == ClientRun::Over {
             return;
         }
-        let said = self.events(news);
-        let is_end = matches!(news, News::Ended(_));
-        if !said.is_empty() || matches!(news, News::Begun(_)) {
+        let new_events = self.events(change);
+        let is_end = matches!(change, RunChange::Ended(_));
+        if !new_events.is_empty() || matches!(change, RunChange::Begun(_)) {
             self.open(events);
         }
-        events.extend(said);
+        events.extend(new_events);
         if is_end {
             self.state = ClientRun::Over;
         }
@@ -127,28 +127,28 @@ impl Format for EventFormat {
         self.state == ClientRun::Over
     }
 
-    fn skip(&mut self, news: &News<'_>, _: &mut Vec<Value>) {
-        self.events(news);
+    fn skip(&mut self, change: &RunChange<'_>, _: &mut Vec<Value>) {
+        self.events(change);
     }
 
     fn begin_next_response(&mut self, _: &Follow, _: &Known) {
         self.open_step = None;
     }
 
-    fn rejoin(&mut self, follow: &Follow, mut told: Vec<Value>) -> Vec<Value> {
+    fn rejoin(&mut self, follow: &Follow, mut encoded: Vec<Value>) -> Vec<Value> {
         let Some(Rejoining { known, earlier: mut messages }) = self.rejoining.take() else {
-            return told;
+            return encoded;
         };
         messages.extend(follow.answer().map(answer_messages).unwrap_or_default());
         let mut events = vec![self.started()];
         events.extend(snapshots(&known, messages));
         if self.is_over() {
-            events.extend(told.pop());
+            events.extend(encoded.pop());
         } else {
             self.state = ClientRun::Open;
             events.extend(self.open_step.map(step_started));
-            for news in follow.open_parts() {
-                events.extend(self.events(&news));
+            for change in follow.open_parts() {
+                events.extend(self.events(&change));
             }
         }
         events
@@ -157,69 +157,73 @@ impl Format for EventFormat {
 
 impl EventFormat {
     fn open(&mut self, events: &mut Vec<Value>) {
-        if self.state == ClientRun::ToCome {
+        if self.state == ClientRun::NotStarted {
             self.state = ClientRun::Open;
             events.push(self.started());
             events.append(&mut self.opening);
         }
     }
 
-    fn events(&mut self, news: &News<'_>) -> Vec<Value> {
-        match news {
-            News::Begun(_) | News::ApprovalAsked(_) | News::ApprovalSettled(_) => Vec::new(),
-            News::StepBegun { number } => {
+    fn events(&mut self, change: &RunChange<'_>) -> Vec<Value> {
+        match change {
+            RunChange::Begun(_)
+            | RunChange::ApprovalRequested(_)
+            | RunChange::ApprovalResolved(_) => Vec::new(),
+            RunChange::StepBegun { number } => {
                 self.open_step = Some(*number);
                 self.parents.start_anew();
                 vec![step_started(*number)]
             }
-            News::StepEnded { .. } => self.finish_step().into_iter().collect(),
-            News::TextBegun(text) => {
+            RunChange::StepEnded { .. } => self.finish_step().into_iter().collect(),
+            RunChange::TextBegun(text) => {
                 self.parents.start_text(text.id.as_str());
                 let id = &text.id;
                 let role = "assistant";
                 vec![json!({ "type": "TEXT_MESSAGE_START", "messageId": id, "role": role })]
             }
-            News::TextGrown(text, delta) => {
+            RunChange::TextGrown(text, delta) => {
                 vec![of_message("TEXT_MESSAGE_CONTENT", text.id.as_str(), Some(delta))]
             }
-            News::TextEnded(text) => vec![of_message("TEXT_MESSAGE_END", text.id.as_str(), None)],
-            News::ThinkingBegun(it) => {
+            RunChange::TextEnded(text) => {
+                vec![of_message("TEXT_MESSAGE_END", text.id.as_str(), None)]
+            }
+            RunChange::ThinkingBegun(it) => {
                 self.parents.start_anew();
                 let mut start = of_message("REASONING_MESSAGE_START", it.id.as_str(), None);
                 start["role"] = json!("reasoning");
                 vec![of_message("REASONING_START", it.id.as_str(), None), start]
             }
-            News::ThinkingGrown(it, delta) => {
+            RunChange::ThinkingGrown(it, delta) => {
                 vec![of_message("REASONING_MESSAGE_CONTENT", it.id.as_str(), Some(delta))]
             }
-            News::ThinkingEnded(it) => ["REASONING_MESSAGE_END", "REASONING_END"]
+            RunChange::ThinkingEnded(it) => ["REASONING_MESSAGE_END", "REASONING_END"]
                 .map(|kind| of_message(kind, it.id.as_str(), None))
                 .into(),
-            News::CallBegun(call) => vec![json!({
+            RunChange::CallBegun(call) => vec![json!({
                 "type": "TOOL_CALL_START",
                 "toolCallId": call.id,
                 "toolCallName": call.label(),
                 "parentMessageId": self.parents.of_call(call),
             })],
-            News::ArgumentsGrown(call, delta) => {
+            RunChange::ArgumentsGrown(call, delta) => {
                 vec![json!({ "type": "TOOL_CALL_ARGS", "toolCallId": call.id, "delta": delta })]
             }
-            News::CallWritten(call) => {
+            RunChange::ArgumentsDone(call) => {
                 vec![json!({ "type": "TOOL_CALL_END", "toolCallId": call.id })]
             }
-            News::CallEnded(call) => vec![json!({
+            RunChange::CallEnded(call) => vec![json!({
                 "type": "TOOL_CALL_RESULT",
                 "messageId": result_id(call),
                 "toolCallId": call.id,
                 "content": result_text(call),
                 "role": "tool",
             })],
-            News::Aside(idx, kind) => {
+            RunChange::Aside(idx, kind) => {
                 let data = ui::data(&self.response, *idx, kind);
                 let (name, value) = (&data["type"], &data["data"]);
                 vec![json!({ "type": "CUSTOM", "name": name, "value": value })]
             }
-            News::Ended(answer) => self.end(answer),
+            RunChange::Ended(answer) => self.end(answer),
         }
     }
 

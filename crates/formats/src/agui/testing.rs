@@ -1,5 +1,5 @@
-//! The strictest of all AG-UI clients, to be tried on logs of any origin: it takes only what every version
-//! takes without a word of complaint, and keeps what the newest keep.
+//! The strictest AG-UI client, for tests with logs of any origin: it accepts only events that every version
+//! accepts without a warning, and stores what the newest versions store.
 
 use std::collections::HashSet;
 
@@ -29,11 +29,11 @@ impl Client {
     }
 
     /// Applies events in the form of server-sent events.
-    pub fn hear(&mut self, frames: &str) {
+    pub fn receive(&mut self, frames: &str) {
         for frame in frames.split("\n\n").filter(|it| !it.is_empty()) {
             let data = frame.lines().filter_map(|it| it.strip_prefix("data: "));
             let data: Vec<&str> = data.collect();
-            assert!(data.len() < 2 && !frame.contains('\r'), "two at once: {frame:?}");
+            assert!(data.len() < 2 && !frame.contains('\r'), "two events in a frame: {frame:?}");
             self.take(data.iter().map(|it| serde_json::from_str(it).expect("JSON")).collect());
         }
     }
@@ -96,7 +96,7 @@ impl Client {
                 let call =
                     json!({ "id": event["toolCallId"], "type": "function", "function": function });
                 if self.owner(&id("toolCallId")).is_some() {
-                    // Of a snapshot: it goes on. Version 0.0.45 would have it twice.
+                    // The call is in a snapshot. Version 0.0.45 would add it again.
                     return;
                 }
                 let message = self.message(parent, "assistant", None);
@@ -247,39 +247,39 @@ pub fn stream(run: &ResponseId) -> Stream {
 
 /// A test client that follows a run, record by record. When a response has ended, it sends the next
 /// request after `later` further records.
-pub struct Hearing<'a> {
+pub struct RunClient<'a> {
     log: &'a [Record],
     run: &'a ResponseId,
     later: usize,
-    n_told: usize,
+    n_sent: usize,
     stream: Stream,
     /// The client that follows the run.
     pub client: Client,
 }
 
-impl<'a> Hearing<'a> {
+impl<'a> RunClient<'a> {
     /// Creates a client without any messages, which follows the run in this log.
     pub fn new(log: &'a [Record], run: &'a ResponseId, later: usize) -> Self {
-        Self { log, run, later, n_told: 0, stream: stream(run), client: Client::default() }
+        Self { log, run, later, n_sent: 0, stream: stream(run), client: Client::default() }
     }
 
     /// Gives the client the next records. Returns the number of records that it has; `None` at the
     /// end.
-    pub fn go_on(&mut self) -> Option<usize> {
+    pub fn advance(&mut self) -> Option<usize> {
         let Self { log, client, stream, .. } = self;
-        if self.n_told == log.len() || client.has_failed {
+        if self.n_sent == log.len() || client.has_failed {
             return None;
         }
         let n_more = if stream.is_over() { 1 + self.later } else { 1 };
-        let until = log.len().min(self.n_told + n_more);
+        let until = log.len().min(self.n_sent + n_more);
         let events = match stream.is_over() {
-            false => stream.replay(&log[self.n_told..until]),
+            false => stream.replay(&log[self.n_sent..until]),
             true => {
                 *stream = Stream::new(self.run.clone(), "th", "run2");
                 stream.replay_unknown(&log[..until], &client.has())
             }
         };
-        self.n_told = until;
+        self.n_sent = until;
         let has_news = !events.is_empty();
         client.take(events);
         assert!(!has_news || stream.is_over() != client.run_is_open);
@@ -290,9 +290,9 @@ impl<'a> Hearing<'a> {
 /// Returns a client that has followed a whole run. It sends each further request after `later`
 /// records.
 pub fn folded(log: &[Record], run: &ResponseId, later: usize) -> Client {
-    let mut hearing = Hearing::new(log, run, later);
-    while hearing.go_on().is_some() {}
-    hearing.client
+    let mut run_client = RunClient::new(log, run, later);
+    while run_client.advance().is_some() {}
+    run_client.client
 }
 
 /// Returns the AG-UI messages of a run as an export contains them.
@@ -310,14 +310,14 @@ pub fn no_url(_: &Attachment) -> String {
 
 /// Returns a client that had the messages `had`, reconnected to the run after `happened` records,
 /// and followed the rest.
-pub fn comes_back(log: &[Record], run: &ResponseId, had: &[Value], happened: usize) -> Client {
+pub fn reconnected(log: &[Record], run: &ResponseId, had: &[Value], happened: usize) -> Client {
     let mut client = Client::with(had.to_vec());
     let mut stream = stream(run);
     let known = client.known();
     stream.rejoin(known, Vec::new());
     client.take(stream.replay(&log[..happened]));
     assert_eq!(stream.is_over(), !client.run_is_open);
-    let mut hearing = Hearing { log, run, later: 0, n_told: happened, stream, client };
-    while hearing.go_on().is_some() {}
-    hearing.client
+    let mut run_client = RunClient { log, run, later: 0, n_sent: happened, stream, client };
+    while run_client.advance().is_some() {}
+    run_client.client
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use transcript::logs::any_log;
 use transcript::{Event, Record, ResponseId};
 
-use super::testing::{Client, comes_back, folded, kept};
+use super::testing::{Client, folded, kept, reconnected};
 use super::*;
 use crate::tests::finished_runs;
 use crate::tests::logs::{corpus, read, sound_log, spoken_log};
@@ -14,17 +14,17 @@ use crate::tests::logs::{corpus, read, sound_log, spoken_log};
 fn check_law(log: &[Record]) {
     for (run, _) in finished_runs(log) {
         for later in [0, 1, 2, 5, 20] {
-            let told = Value::from(folded(log, &run, later).messages);
+            let received = Value::from(folded(log, &run, later).messages);
             let kept = kept(log, &run);
             match later {
-                0 => assert_eq!(told, kept, "{run}"),
-                _ => assert_eq!(in_any_order(told), in_any_order(kept), "{run} {later}"),
+                0 => assert_eq!(received, kept, "{run}"),
+                _ => assert_eq!(in_any_order(received), in_any_order(kept), "{run} {later}"),
             }
         }
     }
 }
 
-/// Results that are told at once come in the order of their calls.
+/// Results that are sent together are in the order of their calls.
 fn in_any_order(messages: Value) -> Vec<Value> {
     let mut messages = messages.as_array().unwrap().clone();
     let is_same_kind = |a: &Value, b: &Value| (a["role"] == "tool") == (b["role"] == "tool");
@@ -40,18 +40,18 @@ fn check_returns(log: &[Record]) {
         let of_run: Vec<Record> =
             log.iter().filter(|it| it.response_id.as_ref() == Some(&run)).cloned().collect();
         let whole = kept(&of_run, &run);
-        for told in 0..of_run.len() {
-            let had = folded(&of_run[..told], &run, 0).messages;
-            for happened in (told.max(1)..=of_run.len()).step_by(7).chain([of_run.len()]) {
-                let client = comes_back(&of_run, &run, &had, happened);
-                assert_eq!(Value::from(client.messages), whole, "{told} {happened}");
+        for n_received in 0..of_run.len() {
+            let had = folded(&of_run[..n_received], &run, 0).messages;
+            for happened in (n_received.max(1)..=of_run.len()).step_by(7).chain([of_run.len()]) {
+                let client = reconnected(&of_run, &run, &had, happened);
+                assert_eq!(Value::from(client.messages), whole, "{n_received} {happened}");
             }
         }
     }
 }
 
 #[test]
-fn a_client_may_go_and_come_back_at_any_time() {
+fn client_may_reconnect_after_any_record() {
     for (_, log) in corpus().into_iter().filter(|(name, _)| *name != "odd") {
         check_returns(&log);
     }
@@ -73,7 +73,7 @@ proptest! {
     }
 
     #[test]
-    fn a_client_may_come_back_to_a_random_run(log in spoken_log(20)) {
+    fn client_may_reconnect_to_a_random_run(log in spoken_log(20)) {
         check_returns(&log);
     }
 
@@ -103,7 +103,7 @@ fn the_client_of_these_tests_is_like_the_real_ones() {
         };
         let folded = std::panic::catch_unwind(move || {
             let mut client = Client::default();
-            client.hear(&frames);
+            client.receive(&frames);
             client.messages
         });
         match (folded, case["ok"].as_bool().unwrap()) {
@@ -111,7 +111,7 @@ fn the_client_of_these_tests_is_like_the_real_ones() {
                 assert_eq!(Value::from(messages), case["messages"], "{}", case["name"]);
             }
             (Err(_), false) => (),
-            (_, ok) => panic!("{}: the real ones say {ok}", case["name"]),
+            (_, ok) => panic!("{}: the real clients return {ok}", case["name"]),
         }
     }
 }
@@ -178,7 +178,7 @@ fn what_clients_send() {
     let read = |body: Value| {
         let mut whole = json!({ "threadId": "th", "runId": "r2" });
         whole.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
-        request(&whole).map(|it| (it.said, it.decided))
+        request(&whole).map(|it| (it.message, it.decided))
     };
     let user = |content: Value| json!({ "messages": [{ "id": "u1", "role": "user", "content": content }] });
     let resume = |status: &str, payload: Value| json!({ "resume": [{ "interruptId": "approval_c1", "status": status, "payload": payload }] });
@@ -212,8 +212,8 @@ fn what_clients_send() {
         (None, [])
     "#]].assert_eq(&(lines.join("\n") + "\n"));
     let bad = [
-        request(&json!(7)).map(|it| (it.said, it.decided)),
-        request(&json!({})).map(|it| (it.said, it.decided)),
+        request(&json!(7)).map(|it| (it.message, it.decided)),
+        request(&json!({})).map(|it| (it.message, it.decided)),
         read(json!({ "messages": 7 })),
         read(user(json!(7))),
         read(user(json!(" "))),
@@ -249,10 +249,10 @@ fn what_clients_send() {
 
 /// It has them, under its own ids.
 #[test]
-fn results_that_the_client_gave_are_not_told_to_it() {
+fn results_from_the_client_are_not_sent_back() {
     let log = read(ASKS);
     let result = json!({ "id": "mine", "role": "tool", "toolCallId": "c1", "content": "removed" });
-    for (results, n_told) in [(vec![], 1), (vec![result], 0)] {
+    for (results, n_sent) in [(vec![], 1), (vec![result], 0)] {
         let call = json!({ "id": "c1", "type": "function", "function": { "name": "rm" } });
         let mut messages = vec![json!({ "id": "p0", "role": "assistant", "toolCalls": [call] })];
         messages.extend(results);
@@ -260,31 +260,31 @@ fn results_that_the_client_gave_are_not_told_to_it() {
         let mut stream = Stream::new(ResponseId::new("r1"), "th", "run2");
         let events = stream.replay_unknown(&log, &request(&body).unwrap().known);
         let results = events.iter().filter(|it| it["type"] == "TOOL_CALL_RESULT");
-        assert_eq!(results.count(), n_told);
+        assert_eq!(results.count(), n_sent);
     }
 }
 
-fn heard(events: &Value) -> String {
+fn imported(events: &Value) -> String {
     let document = crate::import::Format::find("agui").unwrap().parse(&events.to_string()).unwrap();
     crate::import::tests::lines(&document.entries(&crate::import::tests::setting()))
 }
 
-/// Lists of messages tell what no event has told, and nothing twice.
+/// Lists of messages add only messages that no event contained, each once.
 #[test]
-fn messages_that_come_with_events_of_agui() {
+fn message_lists_are_imported_once() {
     let call =
         json!({ "id": "c0", "type": "function", "function": { "name": "ls", "arguments": "{}" } });
-    let brought = json!([
+    let earlier = json!([
         { "id": "u0", "role": "user", "content": "look" },
         { "id": "t0", "role": "reasoning", "content": "Hm." },
         { "id": "a0", "role": "assistant", "content": "So.", "toolCalls": [call] },
         { "id": "x0", "role": "tool", "toolCallId": "c0", "content": "3" },
         { "id": "u1", "role": "user", "content": "and?" },
     ]);
-    let mut known = brought.as_array().unwrap().clone();
+    let mut known = earlier.as_array().unwrap().clone();
     known.push(json!({ "id": "m1", "role": "assistant", "content": "Done." }));
     let events = json!([
-        { "type": "RUN_STARTED", "threadId": "t", "runId": "run1", "input": { "messages": brought } },
+        { "type": "RUN_STARTED", "threadId": "t", "runId": "run1", "input": { "messages": earlier } },
         { "type": "TEXT_MESSAGE_START", "messageId": "m1", "role": "assistant" },
         { "type": "TEXT_MESSAGE_CONTENT", "messageId": "m1", "delta": "Do" },
         { "type": "MESSAGES_SNAPSHOT", "messages": known },
@@ -313,12 +313,12 @@ fn messages_that_come_with_events_of_agui() {
         run1 {"type":"text_start","partId":"m1"}
         run1 {"type":"text_done","partId":"m1","text":"Done."}
         run1 {"type":"run_finish","status":"completed"}
-    "#]].assert_eq(&heard(&events));
+    "#]].assert_eq(&imported(&events));
 }
 
-/// Several things grow at once, across steps, and not every one says that it begins.
+/// Several parts grow in parallel, across steps, and not each has a start event.
 #[test]
-fn events_of_agui_that_go_on_after_others() {
+fn parallel_parts_are_imported_in_order() {
     let events = json!([
         { "type": "RUN_STARTED", "threadId": "t", "runId": "run1" },
         { "type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "ls" },
@@ -351,19 +351,19 @@ fn events_of_agui_that_go_on_after_others() {
         run1 {"type":"thinking_start","partId":"t2"}
         run1 {"type":"thinking_done","partId":"t2","text":"Hm."}
         run1 {"type":"run_finish","status":"completed"}
-    "#]].assert_eq(&heard(&events));
+    "#]].assert_eq(&imported(&events));
 }
 
 /// Messages come with the start of a run; a run that waited for its client continues in the next.
 #[test]
 fn events_of_agui_of_several_runs() {
-    let said = json!({ "id": "u1", "role": "user", "content": "remove it" });
+    let message = json!({ "id": "u1", "role": "user", "content": "remove it" });
     let events = json!([
-        { "type": "RUN_STARTED", "threadId": "t", "runId": "run1", "input": { "messages": [said] } },
+        { "type": "RUN_STARTED", "threadId": "t", "runId": "run1", "input": { "messages": [message] } },
         { "type": "TOOL_CALL_CHUNK", "toolCallId": "c1", "toolCallName": "rm", "delta": "{\"p\"" },
         { "type": "TOOL_CALL_CHUNK", "delta": ":1}" },
         { "type": "RUN_FINISHED", "threadId": "t", "runId": "run1", "outcome": { "type": "interrupt", "interrupts": [] } },
-        { "type": "RUN_STARTED", "threadId": "t", "runId": "run2", "input": { "messages": [said] } },
+        { "type": "RUN_STARTED", "threadId": "t", "runId": "run2", "input": { "messages": [message] } },
         { "type": "TOOL_CALL_RESULT", "messageId": "x", "toolCallId": "c1", "content": "gone" },
         { "type": "TEXT_MESSAGE_CHUNK", "messageId": "m1", "delta": "It is " },
         { "type": "TEXT_MESSAGE_CHUNK", "delta": "gone." },
@@ -382,5 +382,5 @@ fn events_of_agui_of_several_runs() {
         run1 {"type":"output_cancelled","reason":"error"}
         run1 {"type":"run_finish","status":"failed","error":{"code":"of_others","message":"Too late."}}
     "#]]
-    .assert_eq(&heard(&events));
+    .assert_eq(&imported(&events));
 }

@@ -6,14 +6,14 @@ use transcript::{Body, Call, CallState, Decision, Message, MessageRole, Validati
 use crate::call::{input_summary, json_of, text_of};
 
 use super::{
-    Answer, AnswerRole, Aside, AsideRole, ChatMessage, Content, Exchange, Part, PartKind, Said,
-    SaidRole, TextRole, ToolActivity, ToolCall, ToolStatus, ToolValidation,
+    Answer, AnswerRole, Aside, AsideRole, ChatMessage, Content, Exchange, InputMessage, InputRole,
+    Part, PartKind, TextRole, ToolActivity, ToolCall, ToolStatus, ToolValidation,
 };
 
 /// Converts a message of the transcript to `format=callboard`.
 pub fn message(message: &Message) -> ChatMessage {
     let content = match &message.content {
-        transcript::Content::User(it) => Content::Said(said(it)),
+        transcript::Content::User(it) => Content::Input(input_message(it)),
         transcript::Content::Run(it) => Content::Answer(Box::new(answer(it))),
         transcript::Content::Aside(it) => Content::Aside(aside(it)),
     };
@@ -25,18 +25,18 @@ pub fn message(message: &Message) -> ChatMessage {
     }
 }
 
-fn said(said: &transcript::UserMessage) -> Said {
-    let role = match said.role {
-        MessageRole::User => SaidRole::User,
-        MessageRole::System => SaidRole::System,
+fn input_message(input: &transcript::UserMessage) -> InputMessage {
+    let role = match input.role {
+        MessageRole::User => InputRole::User,
+        MessageRole::System => InputRole::System,
     };
-    Said {
+    InputMessage {
         role,
-        content: said.text.clone(),
-        client_id: said.client_id.clone(),
-        attachments: said.attachments.clone(),
-        from: said.from.clone(),
-        sent: said.sent.clone(),
+        content: input.text.clone(),
+        client_id: input.client_id.clone(),
+        attachments: input.attachments.clone(),
+        from: input.from.clone(),
+        sent: input.sent.clone(),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Chat messages of the kind that `format=callboard` extends, as events: `content` with the final text,
-//! `toolCalls` with the words that led to them.
+//! `toolCalls` with their commentary.
 //!
 //! Older ones have no commentary, or have it within the content as well; calls that were left running
-//! are interrupted. They do not say: in which step what was said, what calls printed, usage.
+//! are interrupted. Not contained: the step of each text, the output of calls, usage.
 
 use serde_json::Value;
 use transcript::{MessageRole, Phase, RunStatus, SentForm};
@@ -32,12 +32,12 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
         builder.at(&message["createdAt"]);
         let content = message["content"].as_str().unwrap_or_default();
         match message["role"].as_str() {
-            Some("user") => said(message, MessageRole::User, &mut builder),
+            Some("user") => input_message(message, MessageRole::User, &mut builder),
             // Ours has notices of the session as system messages with parts.
             Some("system") if message.get("parts").is_some() => {
                 builder.unrecognized("message", &message.to_string());
             }
-            Some("system") => said(message, MessageRole::System, &mut builder),
+            Some("system") => input_message(message, MessageRole::System, &mut builder),
             Some("assistant") => answer(message, content, &mut builder),
             _ => builder.unrecognized("message", &message.to_string()),
         }
@@ -46,7 +46,7 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
 }
 
 /// Imports a user or system message. Attached files are not imported; links to files are.
-fn said(message: &Value, role: MessageRole, builder: &mut LogBuilder<'_>) {
+fn input_message(message: &Value, role: MessageRole, builder: &mut LogBuilder<'_>) {
     let content = message["content"].as_str().unwrap_or_default();
     let sent = serde_json::from_value(message["sent"].clone());
     let SentForm { mut parts, metadata } = sent.unwrap_or_default();
@@ -54,7 +54,7 @@ fn said(message: &Value, role: MessageRole, builder: &mut LogBuilder<'_>) {
     if parts.is_empty() {
         parts = sent::parts_of(content, &[]);
     }
-    builder.said_in_parts(as_text(message, "id"), role, content, parts, metadata.as_ref());
+    builder.input_message_in_parts(as_text(message, "id"), role, content, parts, metadata.as_ref());
 }
 
 fn answer(message: &Value, content: &str, builder: &mut LogBuilder<'_>) {

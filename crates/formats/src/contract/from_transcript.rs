@@ -16,32 +16,32 @@ use crate::import::step_id;
 pub fn messages(message: &transcript::Message, statuses: Statuses) -> Vec<Message> {
     let all = statuses == Statuses::All;
     match &message.content {
-        Content::User(said) => match said.role {
+        Content::User(input) => match input.role {
             MessageRole::User => vec![Message {
-                id: said.id.to_string(),
+                id: input.id.to_string(),
                 role: Role::User,
-                content: said.text.clone(),
+                content: input.text.clone(),
                 timestamp: message.created_at,
                 metadata: Metadata::default(),
             }],
             MessageRole::System if all => {
-                let id = said.id.to_string();
-                vec![status(id, said.text.clone(), StatusType::Info, message.created_at)]
+                let id = input.id.to_string();
+                vec![status(id, input.text.clone(), StatusType::Info, message.created_at)]
             }
             MessageRole::System => Vec::new(),
         },
         Content::Run(answer) => answer_messages(answer, all),
         Content::Aside(kind) => {
-            let told = aside(kind, message.created_at, |_| format!("status_{}", message.id()));
-            told.filter(|it| all || is_error(it)).into_iter().collect()
+            let status = aside(kind, message.created_at, |_| format!("status_{}", message.id()));
+            status.filter(|it| all || is_error(it)).into_iter().collect()
         }
     }
 }
 
 /// Converts a run to messages, in the order of the sequence numbers with which they began.
 fn answer_messages(answer: &RunMessage, all: bool) -> Vec<Message> {
-    let mut told: Vec<((Seq, bool), Message)> = Vec::new();
-    // Counted for each kind, so that left out messages do not change the names of the others.
+    let mut placed: Vec<((Seq, bool), Message)> = Vec::new();
+    // Counted for each kind, so that left out placed do not change the names of the others.
     let mut numbers = HashMap::new();
     for (idx, parts) in parts_by_step(answer).into_iter().enumerate() {
         let mut step = step(answer, idx + 1, &parts);
@@ -49,8 +49,9 @@ fn answer_messages(answer: &RunMessage, all: bool) -> Vec<Message> {
         let calls = parts.iter().filter(|part| !all && call_of(part).is_some());
         let last_call = calls.map(|part| part.first).max().unwrap_or(Seq(0));
         for part in parts {
-            let mut add =
-                |message: Option<Message>| told.extend(message.map(|it| ((part.first, false), it)));
+            let mut add = |message: Option<Message>| {
+                placed.extend(message.map(|it| ((part.first, false), it)))
+            };
             let after_calls = (part.first.max(last_call), part.first < last_call);
             match &part.kind {
                 PartKind::Text(_) if part.kind.has_visible_text() => add(step.take()),
@@ -60,12 +61,12 @@ fn answer_messages(answer: &RunMessage, all: bool) -> Vec<Message> {
                     add(all.then(|| call_status(part, call)));
                     add(Some(tool(part, call)));
                     let result = call.outcome.as_ref();
-                    told.extend(
+                    placed.extend(
                         result.filter(|_| all).map(|it| ((it.seq, false), result_status(call, it))),
                     );
                 }
                 PartKind::Steered(_) => {
-                    told.extend(steered(part).map(|it| (after_calls, it)));
+                    placed.extend(steered(part).map(|it| (after_calls, it)));
                 }
                 kind => {
                     let status = aside(kind, part.started_at, |kind| {
@@ -74,14 +75,14 @@ fn answer_messages(answer: &RunMessage, all: bool) -> Vec<Message> {
                         format!("status_{}_{kind}{nth}", answer.id)
                     });
                     let status = status.filter(|it| all || is_error(it));
-                    told.extend(status.map(|it| (after_calls, it)));
+                    placed.extend(status.map(|it| (after_calls, it)));
                 }
             }
         }
     }
-    told.sort_by_key(|(place, _)| *place);
+    placed.sort_by_key(|(place, _)| *place);
     let mut messages: Vec<Message> = Vec::new();
-    for (_, mut message) in told {
+    for (_, mut message) in placed {
         // A step may have begun while results of the one before it still came.
         if let Some(before) = messages.last().filter(|_| message.role == Role::Assistant) {
             message.timestamp = message.timestamp.max(before.timestamp);
@@ -92,8 +93,8 @@ fn answer_messages(answer: &RunMessage, all: bool) -> Vec<Message> {
         let place = messages.partition_point(|it| it.timestamp <= status.timestamp);
         messages.insert(place, status);
     }
-    let is_told = |stop: &Continuation| if all { !stop.should_continue } else { is_lasting(stop) };
-    messages.extend(stop(answer).filter(is_told).map(|stop| {
+    let is_shown = |stop: &Continuation| if all { !stop.should_continue } else { is_lasting(stop) };
+    messages.extend(stop(answer).filter(is_shown).map(|stop| {
         // A run that was cut off has stopped when it ended.
         let at = answer.finish.as_ref().map_or(stop.at, |it| it.at);
         continuation_status(format!("status_cont_{}", answer.id), &stop, at)
@@ -246,7 +247,7 @@ fn result_status(call: &Call, outcome: &CallOutcome) -> Message {
 
 fn steered(part: &Part) -> Option<Message> {
     let PartKind::Steered(steered) = &part.kind else { return None };
-    // What was given back is said in its own turn.
+    // A returned message is sent again later, as a message of its own.
     (steered.state != SteerState::Returned).then(|| Message {
         id: steered.id.to_string(),
         role: Role::User,
@@ -276,10 +277,10 @@ fn aside(kind: &PartKind, at: Millis, id: impl FnOnce(&'static str) -> String) -
 /// Returns the agent's last decision to continue or stop. For a run that was cut off without a
 /// decision to stop, returns a stop with the reason.
 pub(super) fn stop(answer: &RunMessage) -> Option<Continuation> {
-    let said = answer.continuation().cloned();
+    let decision = answer.continuation().cloned();
     let cut_off = answer.finish.as_ref().is_some_and(|it| it.status != RunStatus::Completed);
-    match said {
-        Some(said) if !cut_off || !said.should_continue => Some(said),
+    match decision {
+        Some(stop) if !cut_off || !stop.should_continue => Some(stop),
         _ if cut_off => Some(Continuation {
             at: answer.started_at,
             n_steps: n_steps(answer),
@@ -288,7 +289,7 @@ pub(super) fn stop(answer: &RunMessage) -> Option<Continuation> {
             resolved_by: "Callboard".to_owned(),
             evaluations: Vec::new(),
         }),
-        said => said,
+        decision => decision,
     }
 }
 
@@ -330,8 +331,8 @@ fn failure(answer: &RunMessage) -> Option<Message> {
 /// Returns the error message of a failed run; `None` for other runs.
 pub(super) fn error_message(answer: &RunMessage) -> Option<String> {
     let finish = answer.finish.as_ref().filter(|it| it.status == RunStatus::Failed)?;
-    let said = finish.error.as_ref().map(|it| it.message.clone());
-    Some(said.unwrap_or_else(|| "The run failed.".to_owned()))
+    let message = finish.error.as_ref().map(|it| it.message.clone());
+    Some(message.unwrap_or_else(|| "The run failed.".to_owned()))
 }
 
 fn status(id: String, content: String, status_type: StatusType, timestamp: Millis) -> Message {

@@ -1,7 +1,7 @@
 //! Messages of the contract as events.
 //!
-//! They do not say: arguments that are no object, the code of an error, whether a call was refused, what a
-//! sub-agent did, usage and times of runs.
+//! Not contained: arguments that are no object, codes of errors, denials of calls, actions of sub-agents, usage
+//! and times of runs.
 
 mod pairs;
 
@@ -77,10 +77,15 @@ impl MessageImport<'_> {
             Role::User => {
                 self.end();
                 self.builder.at(&at);
-                self.builder.said(Some(&message.id), MessageRole::User, &message.content, &[]);
+                self.builder.input_message(
+                    Some(&message.id),
+                    MessageRole::User,
+                    &message.content,
+                    &[],
+                );
             }
             Role::Assistant => {
-                if self.failure.is_some() || !self.builder.goes_on(Some(&message.id)) {
+                if self.failure.is_some() || !self.builder.continues_run(Some(&message.id)) {
                     self.end();
                 }
                 self.builder.at(&at);
@@ -130,7 +135,7 @@ impl MessageImport<'_> {
         if message.metadata.status_type == Some(StatusType::Thinking) {
             return self.thinking(message, later, at);
         }
-        // The run has said nothing.
+        // A run without messages.
         let is_other =
             |run: &&str| !self.builder.is_in(run) && (self.names_runs || !self.builder.is_in_run());
         let new_run = run_of_status(&message.id).filter(is_other);
@@ -148,7 +153,7 @@ impl MessageImport<'_> {
     fn thinking(&mut self, message: &Message, later: &[Value], at: &Value) {
         let mut of_run = later.iter().take_while(|it| it["role"] != "user");
         let next = of_run.find(|it| it["role"] == "assistant").and_then(|it| as_text(it, "id"));
-        if self.failure.is_some() || (next.is_some() && !self.builder.goes_on(next)) {
+        if self.failure.is_some() || (next.is_some() && !self.builder.continues_run(next)) {
             self.end();
         }
         self.builder.at(at);
@@ -161,7 +166,7 @@ impl MessageImport<'_> {
 
     fn aside(&mut self, message: &Message) {
         match (&message.metadata.continuation, message.metadata.status_type) {
-            (Some(said), _) => self.continuation(said),
+            (Some(info), _) => self.continuation(info),
             (None, Some(StatusType::Error))
                 if ends_a_run(&message.id) && self.builder.is_in_run() =>
             {
@@ -176,8 +181,8 @@ impl MessageImport<'_> {
         }
     }
 
-    fn continuation(&mut self, said: &ContinuationInfo) {
-        let cut_off = match said.stop_reason.as_str() {
+    fn continuation(&mut self, info: &ContinuationInfo) {
+        let cut_off = match info.stop_reason.as_str() {
             "user_requested" => Some(CancelReason::UserCancel),
             "time_limit" => Some(CancelReason::Timeout),
             "stop_requested" => Some(CancelReason::Import),
@@ -185,9 +190,9 @@ impl MessageImport<'_> {
         };
         self.cut_off = cut_off.or(self.cut_off);
         self.builder.push(Event::Continuation {
-            should_continue: said.should_continue,
-            stop_reason: said.stop_reason.clone(),
-            resolved_by: said.resolved_by.clone(),
+            should_continue: info.should_continue,
+            stop_reason: info.stop_reason.clone(),
+            resolved_by: info.resolved_by.clone(),
             evaluations: Vec::new(),
         });
     }

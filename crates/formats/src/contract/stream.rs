@@ -1,7 +1,7 @@
 //! A session as the contract's events: what runs do while they do it.
 //!
-//! Folded by a client as the contract says, and put right from the history at every end of a run,
-//! they give the messages of `format=contract`.
+//! A client that folds them by the rules of the contract, and corrects itself from the history at the end of
+//! each run, has the messages of `format=contract`.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use transcript::{
 
 use super::from_transcript::{error_message, n_steps, step_calls, step_text, stop};
 use crate::call;
-use crate::follow::{Follow, News};
+use crate::follow::{Follow, RunChange};
 
 /// An event of a run, in the event stream of `format=contract`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -57,9 +57,9 @@ impl Stream {
         let Some(following) = follow else { return Vec::new() };
         let mut events = Vec::new();
         let mut has_ended = false;
-        for news in following.apply(record) {
-            has_ended |= matches!(news, News::Ended(_));
-            tell(news, &mut events);
+        for change in following.apply(record) {
+            has_ended |= matches!(change, RunChange::Ended(_));
+            encode_change(change, &mut events);
         }
         if has_ended {
             *follow = None;
@@ -83,17 +83,17 @@ impl Stream {
 
 type Payload = (&'static str, Map<String, Value>);
 
-fn tell(news: News<'_>, events: &mut Vec<Payload>) {
-    match news {
-        News::Begun(_) => events.push(status("processing", None)),
-        News::CallWritten(call) => events.push(tool_started(call)),
-        // What runs is not what was proposed: said again, under the same id.
-        News::ApprovalSettled(call) if is_edited(call) => events.push(tool_started(call)),
-        News::CallEnded(call) => events.push(tool_completed(call)),
-        News::StepEnded { number, step, answer } => {
+fn encode_change(change: RunChange<'_>, events: &mut Vec<Payload>) {
+    match change {
+        RunChange::Begun(_) => events.push(status("processing", None)),
+        RunChange::ArgumentsDone(call) => events.push(tool_started(call)),
+        // The edited arguments replace the proposed ones under the same id.
+        RunChange::ApprovalResolved(call) if is_edited(call) => events.push(tool_started(call)),
+        RunChange::CallEnded(call) => events.push(tool_completed(call)),
+        RunChange::StepEnded { number, step, answer } => {
             events.push(step_completed(answer, number, step));
         }
-        News::Ended(answer) => {
+        RunChange::Ended(answer) => {
             if answer.steps.iter().all(|step| step.parent.is_some()) && n_steps(answer) == 1 {
                 let started_at = answer.started_at;
                 let step = Step { index: 0, parent: None, started_at, finished: None };
@@ -105,18 +105,18 @@ fn tell(news: News<'_>, events: &mut Vec<Payload>) {
             }));
             events.push(ended(answer));
         }
-        News::StepBegun { .. }
-        | News::TextBegun(_)
-        | News::TextGrown(..)
-        | News::TextEnded(_)
-        | News::ThinkingBegun(_)
-        | News::ThinkingGrown(..)
-        | News::ThinkingEnded(_)
-        | News::CallBegun(_)
-        | News::ArgumentsGrown(..)
-        | News::ApprovalAsked(_)
-        | News::ApprovalSettled(_)
-        | News::Aside(..) => (),
+        RunChange::StepBegun { .. }
+        | RunChange::TextBegun(_)
+        | RunChange::TextGrown(..)
+        | RunChange::TextEnded(_)
+        | RunChange::ThinkingBegun(_)
+        | RunChange::ThinkingGrown(..)
+        | RunChange::ThinkingEnded(_)
+        | RunChange::CallBegun(_)
+        | RunChange::ArgumentsGrown(..)
+        | RunChange::ApprovalRequested(_)
+        | RunChange::ApprovalResolved(_)
+        | RunChange::Aside(..) => (),
     }
 }
 

@@ -195,9 +195,9 @@ fn check_law(log: &[Record]) {
         let kept = in_call_order(kept).iter().filter_map(shape).collect::<Vec<_>>();
         let client = &clients[&message.id()];
         let has_leak = message.run().unwrap().texts().any(|(_, text)| text.leaked);
-        let (told, kept) =
+        let (received, kept) =
             (but_for_leaks(client.messages(), has_leak), but_for_leaks(kept, has_leak));
-        assert_eq!(told, kept, "{}", message.id());
+        assert_eq!(received, kept, "{}", message.id());
         assert_ne!(client.status, "processing");
     }
 }
@@ -226,8 +226,8 @@ proptest! {
             prop_assert_eq!(ids.len(), named.len(), "an id twice");
             let transcript = whole(&log);
             for message in &transcript.messages {
-                let told = messages(message, Statuses::All);
-                prop_assert!(told.is_sorted_by_key(|it| it.timestamp), "out of order");
+                let received = messages(message, Statuses::All);
+                prop_assert!(received.is_sorted_by_key(|it| it.timestamp), "out of order");
             }
         }
     }
@@ -368,8 +368,8 @@ fn the_contracts_own_examples_are_messages() {
     ] {
         let message: Message = serde_json::from_str(example).unwrap();
         let again = serde_json::to_value(&message).unwrap();
-        let mut said: Value = serde_json::from_str(example).unwrap();
-        said["timestamp"] = again["timestamp"].clone();
-        assert_eq!(again, said);
+        let mut parsed: Value = serde_json::from_str(example).unwrap();
+        parsed["timestamp"] = again["timestamp"].clone();
+        assert_eq!(again, parsed);
     }
 }

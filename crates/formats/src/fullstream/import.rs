@@ -27,18 +27,22 @@ pub(crate) const EVENTS: List =
 /// Imports a list of runs and messages, or of the `fullStream` events of one run, as the log of a
 /// new session.
 pub fn import(stream: &Value, setting: &Setting<'_>) -> Vec<Entry> {
-    let heard = items(stream);
+    let list = items(stream);
     let mut builder = LogBuilder::new(setting);
-    if !heard.is_empty() && heard.iter().all(|it| it.get("role").is_none()) {
-        run(&json!({ "events": heard }), &mut builder);
+    if !list.is_empty() && list.iter().all(|it| it.get("role").is_none()) {
+        run(&json!({ "events": list }), &mut builder);
         return builder.into_entries();
     }
-    for message in heard {
+    for message in list {
         builder.at(&message["createdAt"]);
         let text = message["content"].as_str().unwrap_or_default();
         match message["role"].as_str() {
-            Some("user") => builder.said(as_text(message, "id"), MessageRole::User, text, &[]),
-            Some("system") => builder.said(as_text(message, "id"), MessageRole::System, text, &[]),
+            Some("user") => {
+                builder.input_message(as_text(message, "id"), MessageRole::User, text, &[])
+            }
+            Some("system") => {
+                builder.input_message(as_text(message, "id"), MessageRole::System, text, &[])
+            }
             Some("assistant") => run(message, &mut builder),
             _ => builder.unrecognized("message", &message.to_string()),
         }
@@ -49,26 +53,27 @@ pub fn import(stream: &Value, setting: &Setting<'_>) -> Vec<Entry> {
 fn run(message: &Value, builder: &mut LogBuilder<'_>) {
     let (agent, model) = (as_text(message, "agent"), as_text(message, "model"));
     builder.begin(&Beginning { id: as_text(message, "id"), agent, model });
-    let mut hearing = Hearing { builder, said: Vec::new(), calls: HashMap::new(), ending: None };
+    let mut reader =
+        EventReader { builder, pending: Vec::new(), calls: HashMap::new(), ending: None };
     for event in items(&message["events"]) {
-        hearing.hear(event);
+        reader.handle(event);
     }
-    hearing.say_all();
-    let ending = hearing.ending.take().unwrap_or_else(|| Ending::of(RunStatus::Completed));
+    reader.import_all();
+    let ending = reader.ending.take().unwrap_or_else(|| Ending::of(RunStatus::Completed));
     let duration_ms = message["durationMs"].as_u64();
     builder.end(Ending { duration_ms, ..ending });
 }
 
-struct Hearing<'r, 'a> {
+struct EventReader<'r, 'a> {
     builder: &'r mut LogBuilder<'a>,
     /// Texts, thinking and data parts that were not imported yet, in the order in which they began.
-    said: Vec<Words>,
+    pending: Vec<Words>,
     /// Tool calls by their ids in the stream.
-    calls: HashMap<String, HeardCall>,
+    calls: HashMap<String, ReadCall>,
     ending: Option<Ending>,
 }
 
-struct HeardCall {
+struct ReadCall {
     id: CallId,
     /// Arguments of the tool call as they streamed, as JSON text.
     input: String,
@@ -82,15 +87,15 @@ struct Words {
     has_ended: bool,
 }
 
-impl Hearing<'_, '_> {
-    fn hear(&mut self, event: &Value) {
+impl EventReader<'_, '_> {
+    fn handle(&mut self, event: &Value) {
         match event["type"].as_str().unwrap_or_default() {
             "start-step" => {
-                self.say_all();
+                self.import_all();
                 self.builder.step();
             }
             "finish-step" => {
-                self.say_all();
+                self.import_all();
                 self.builder.at(&event["response"]["timestamp"]);
                 let raw = as_text(event, "rawFinishReason");
                 let reason = raw.or_else(|| as_text(event, "finishReason"));
@@ -133,7 +138,7 @@ impl Hearing<'_, '_> {
                 self.ending = Some(Ending { error, ..Ending::of(RunStatus::Failed) });
             }
             "raw" => self.raw(&event["rawValue"]),
-            // What is said again as a whole, and what says nothing.
+            // Repeats of other events, and events without content.
             "start" | "tool-input-end" | "tool-result" | "tool-approval-request" | "ping" => (),
             _ => self.builder.unrecognized("fullStream", &event.to_string()),
         }
@@ -141,12 +146,12 @@ impl Hearing<'_, '_> {
 
     fn begin(&mut self, kind: &'static str, event: &Value) {
         let (id, text) = (event["id"].clone(), String::new());
-        self.said.push(Words { kind, id, text, discarded: false, has_ended: false });
+        self.pending.push(Words { kind, id, text, discarded: false, has_ended: false });
     }
 
     fn open(&mut self, kind: &str, event: &Value) -> Option<&mut Words> {
-        let mut said = self.said.iter_mut().rev();
-        said.find(|it| it.kind == kind && it.id == event["id"] && !it.has_ended)
+        let mut pending = self.pending.iter_mut().rev();
+        pending.find(|it| it.kind == kind && it.id == event["id"] && !it.has_ended)
     }
 
     /// Appends a delta to a text or thinking, which begins if it is unknown: older streams have
@@ -166,17 +171,17 @@ impl Hearing<'_, '_> {
         if let Some(words) = self.open(kind, event) {
             (words.discarded, words.has_ended) = (discarded, true);
         }
-        self.say_ended();
+        self.import_ended();
     }
 
-    fn say_ended(&mut self) {
-        while self.said.first().is_some_and(|it| it.has_ended) {
-            let words = self.said.remove(0);
-            self.say(&words);
+    fn import_ended(&mut self) {
+        while self.pending.first().is_some_and(|it| it.has_ended) {
+            let words = self.pending.remove(0);
+            self.import_words(&words);
         }
     }
 
-    fn say(&mut self, words: &Words) {
+    fn import_words(&mut self, words: &Words) {
         match words.kind {
             "text" => self.builder.text(&words.text, None, words.discarded),
             "raw" => self.note(&words.id),
@@ -184,20 +189,20 @@ impl Hearing<'_, '_> {
         }
     }
 
-    fn say_all(&mut self) {
-        for words in std::mem::take(&mut self.said) {
-            self.say(&words);
+    fn import_all(&mut self) {
+        for words in std::mem::take(&mut self.pending) {
+            self.import_words(&words);
         }
     }
 
     /// Starts a tool call. Open texts are imported before it, because they led to the call.
     fn start_call(&mut self, event: &Value, id_field: &str, arguments: Option<&str>) {
-        self.say_all();
+        self.import_all();
         let id = as_text(event, id_field);
         let name = as_text(event, "toolName").unwrap_or_default();
         let call = self.builder.start_call(id, name, arguments);
-        let heard = HeardCall { id: call, input: String::new() };
-        self.calls.insert(id.unwrap_or_default().to_owned(), heard);
+        let list = ReadCall { id: call, input: String::new() };
+        self.calls.insert(id.unwrap_or_default().to_owned(), list);
     }
 
     fn call(&mut self, event: &Value, arguments: Option<&str>) -> Option<CallId> {
@@ -235,14 +240,14 @@ impl Hearing<'_, '_> {
     }
 
     fn raw(&mut self, value: &Value) {
-        self.said.push(Words {
+        self.pending.push(Words {
             kind: "raw",
             id: value.clone(),
             text: String::new(),
             discarded: false,
             has_ended: true,
         });
-        self.say_ended();
+        self.import_ended();
     }
 
     fn note(&mut self, value: &Value) {

@@ -1,4 +1,4 @@
-//! A run told, heard and told again is the same, whether it was heard live or afterwards.
+//! A run that is encoded, imported and encoded again is the same, whether it was streamed live or later.
 
 use expect_test::expect_file;
 use proptest::prelude::*;
@@ -11,8 +11,8 @@ use crate::import::tests::{lines, setting, transcript};
 use crate::tests::finished_runs;
 use crate::tests::logs::{corpus, spoken_log};
 
-fn told_again(heard: &[Value], answer: &RunMessage) -> Vec<Value> {
-    let mut message = json!({ "id": answer.id, "role": "assistant", "events": heard });
+fn encoded_again(encoded: &[Value], answer: &RunMessage) -> Vec<Value> {
+    let mut message = json!({ "id": answer.id, "role": "assistant", "events": encoded });
     if let Some(model) = &answer.model {
         message["model"] = json!(model);
     }
@@ -20,7 +20,7 @@ fn told_again(heard: &[Value], answer: &RunMessage) -> Vec<Value> {
     events(again.messages.first().and_then(Message::run).unwrap())
 }
 
-/// An edit is told by the call that runs, not by the one that was proposed.
+/// Edited arguments are in the call that runs, not in the proposed one.
 fn was_edited(answer: &RunMessage) -> bool {
     answer.calls().any(|it| crate::call::accepted(it).is_some_and(|it| it.arguments.is_some()))
 }
@@ -33,12 +33,12 @@ fn check_live(log: &[Record]) {
         for record in log {
             live.extend(follow.apply(record).iter().flat_map(|news| format.events(news)));
         }
-        assert_eq!(json!(told_again(&live, &answer)), json!(events(&answer)), "{run}");
+        assert_eq!(json!(encoded_again(&live, &answer)), json!(events(&answer)), "{run}");
     }
 }
 
 #[test]
-fn a_run_heard_live_is_the_same() {
+fn live_run_survives_a_round_trip() {
     for (name, log) in corpus() {
         if name != "odd" {
             check_live(&log);
@@ -50,7 +50,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn a_random_run_heard_live_is_the_same(log in spoken_log(60)) {
+    fn random_live_run_survives_a_round_trip(log in spoken_log(60)) {
         check_live(&log);
     }
 }

@@ -34,6 +34,23 @@ pub const FORMATS: [Format; 8] = [
 ];
 
 /// A format of files from which conversations can be imported.
+///
+/// ```
+/// use formats::import::{Format, Setting};
+/// use transcript::{Event, Millis, RunStatus};
+///
+/// let file = r#"[
+///     { "role": "user", "content": "Hi" },
+///     { "role": "assistant", "content": "Hello!" }
+/// ]"#;
+/// let document = Format::find("openai").unwrap().parse(file).unwrap();
+/// let setting = Setting { agent: "demo", now: Millis(0), attach: &|_| None };
+/// let entries = document.entries(&setting);
+///
+/// assert!(matches!(&entries[0].event, Event::UserMessage { text, .. } if text == "Hi"));
+/// let end = &entries.last().unwrap().event;
+/// assert!(matches!(end, Event::RunFinish { status: RunStatus::Completed, .. }));
+/// ```
 #[derive(Debug)]
 pub struct Format {
     /// Name of the format in requests and on the command line.

@@ -1,4 +1,4 @@
-//! The ids of messages that stand for a step of a run, or say something about it.
+//! The ids of messages that represent a step of a run or a status of it.
 
 use transcript::ResponseId;
 

@@ -38,7 +38,7 @@ fn little_is_needed() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn invalid_requests_get_a_reason() {
     let long = "x".repeat(65);
     let bad = [
         json!(7),

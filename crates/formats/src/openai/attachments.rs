@@ -1,5 +1,5 @@
-//! Attached files as pieces of a message: pictures to look at, texts to read, and a word about
-//! whatever the model cannot take.
+//! Attached files as pieces of a message: pictures, texts, and a notice for each file that the model does not
+//! accept.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -18,10 +18,10 @@ use transcript::{
 };
 
 use crate::call;
-use crate::follow::{Follow, News};
+use crate::follow::{Follow, RunChange};
 use crate::known::Known;
 use crate::run_stream::{Format, RunStream, write_events};
-use crate::turns::{Turns, Words};
+use crate::sequencer::{TextSequencer, Words};
 use crate::ui::finish_reason;
 
 /// How the response to a chat completion request shows tool calls that the client does not run.
@@ -79,7 +79,7 @@ pub enum Completion {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Response {
-    ToCome,
+    NotStarted,
     Open,
     Over,
 }
@@ -96,7 +96,7 @@ struct Before {
 /// in turn.
 #[derive(Debug, Default)]
 struct Joined {
-    turns: Turns,
+    sequencer: TextSequencer,
     last: Option<PartId>,
 }
 
@@ -107,7 +107,7 @@ impl Chunks {
             run: run.clone(),
             options,
             created: 0,
-            response: Response::ToCome,
+            response: Response::NotStarted,
             before: Before::default(),
             earlier_usage: Usage::default(),
             content: Joined::default(),
@@ -136,44 +136,44 @@ impl Format for ChunkFormat {
         write_events(chunks, is_last)
     }
 
-    fn add(&mut self, news: &News<'_>, chunks: &mut Vec<Value>) {
+    fn add(&mut self, change: &RunChange<'_>, chunks: &mut Vec<Value>) {
         if self.response == Response::Over {
             return;
         }
-        match news {
-            News::Begun(answer) => {
+        match change {
+            RunChange::Begun(answer) => {
                 self.created = answer.started_at.0 / 1000;
                 self.open(chunks);
             }
-            News::TextBegun(text) => self.content.turns.begin(&text.id),
-            News::TextGrown(text, delta) => {
-                let words = self.content.turns.grow(&text.id, delta);
-                self.say_content(words, chunks);
+            RunChange::TextBegun(text) => self.content.sequencer.begin(&text.id),
+            RunChange::TextGrown(text, delta) => {
+                let words = self.content.sequencer.grow(&text.id, delta);
+                self.encode_content(words, chunks);
             }
-            News::TextEnded(text) => {
-                let words = self.content.turns.end(&text.id);
-                self.say_content(words, chunks);
+            RunChange::TextEnded(text) => {
+                let words = self.content.sequencer.end(&text.id);
+                self.encode_content(words, chunks);
             }
-            News::ThinkingBegun(it) => self.reasoning.turns.begin(&it.id),
-            News::ThinkingGrown(it, delta) => {
-                let words = self.reasoning.turns.grow(&it.id, delta);
-                self.say_reasoning(words, chunks);
+            RunChange::ThinkingBegun(it) => self.reasoning.sequencer.begin(&it.id),
+            RunChange::ThinkingGrown(it, delta) => {
+                let words = self.reasoning.sequencer.grow(&it.id, delta);
+                self.encode_reasoning(words, chunks);
             }
-            News::ThinkingEnded(it) => {
-                let words = self.reasoning.turns.end(&it.id);
-                self.say_reasoning(words, chunks);
+            RunChange::ThinkingEnded(it) => {
+                let words = self.reasoning.sequencer.end(&it.id);
+                self.encode_reasoning(words, chunks);
             }
-            News::CallBegun(call)
-            | News::ArgumentsGrown(call, _)
-            | News::CallWritten(call)
-            | News::ApprovalAsked(call)
-            | News::ApprovalSettled(call)
-            | News::CallEnded(call) => match call.executor {
-                Executor::Client => self.hand_over(call, news, chunks),
-                Executor::Server | Executor::Agent => self.watch(call, news, chunks),
+            RunChange::CallBegun(call)
+            | RunChange::ArgumentsGrown(call, _)
+            | RunChange::ArgumentsDone(call)
+            | RunChange::ApprovalRequested(call)
+            | RunChange::ApprovalResolved(call)
+            | RunChange::CallEnded(call) => match call.executor {
+                Executor::Client => self.encode_client_call(call, change, chunks),
+                Executor::Server | Executor::Agent => self.encode_other_call(call, change, chunks),
             },
-            News::Ended(answer) => self.end_run(answer, chunks),
-            News::StepBegun { .. } | News::StepEnded { .. } | News::Aside(..) => (),
+            RunChange::Ended(answer) => self.end_run(answer, chunks),
+            RunChange::StepBegun { .. } | RunChange::StepEnded { .. } | RunChange::Aside(..) => (),
         }
     }
 
@@ -202,7 +202,7 @@ impl Format for ChunkFormat {
     fn begin_next_response(&mut self, follow: &Follow, known: &Known) {
         let before = |answer| Before::new(answer, known, self.earlier_usage);
         self.before = follow.answer().map(before).unwrap_or_default();
-        self.response = Response::ToCome;
+        self.response = Response::NotStarted;
         self.content = Joined::default();
         self.reasoning = Joined::default();
         self.calls.clear();
@@ -222,17 +222,19 @@ impl Before {
 
 impl ChunkFormat {
     /// Adds the chunks for a change of a tool call that the client runs.
-    fn hand_over(&mut self, call: &Call, news: &News<'_>, chunks: &mut Vec<Value>) {
-        match news {
-            News::CallBegun(_) => {
+    fn encode_client_call(&mut self, call: &Call, change: &RunChange<'_>, chunks: &mut Vec<Value>) {
+        match change {
+            RunChange::CallBegun(_) => {
                 let index = self.calls.len();
                 self.calls.insert(call.id.clone(), (index, false));
                 let function = json!({ "name": call.label(), "arguments": "" });
                 let call = json!({ "index": index, "id": call.id, "type": "function", "function": function });
-                self.tell(json!({ "tool_calls": [call] }), chunks);
+                self.push_delta(json!({ "tool_calls": [call] }), chunks);
             }
-            News::ArgumentsGrown(_, delta) => self.arguments(call, delta, chunks),
-            News::CallWritten(_) if self.calls.get(&call.id).is_some_and(|(_, told)| !told) => {
+            RunChange::ArgumentsGrown(_, delta) => self.arguments(call, delta, chunks),
+            RunChange::ArgumentsDone(_)
+                if self.calls.get(&call.id).is_some_and(|(_, has_arguments)| !has_arguments) =>
+            {
                 self.arguments(call, "{}", chunks);
             }
             _ => (),
@@ -240,48 +242,54 @@ impl ChunkFormat {
     }
 
     /// Adds the chunks for a change of a tool call that the client does not run.
-    fn watch(&mut self, call: &Call, news: &News<'_>, chunks: &mut Vec<Value>) {
+    fn encode_other_call(&mut self, call: &Call, change: &RunChange<'_>, chunks: &mut Vec<Value>) {
         if self.options.other_calls == OtherCalls::Hidden {
             return;
         }
         let id = PartId::new(call.id.as_str());
-        let words = match news {
-            News::CallBegun(_) => return self.reasoning.turns.begin(&id),
-            News::CallWritten(_) => headline(call),
-            News::ApprovalAsked(_) | News::ApprovalSettled(_) if !self.asked.contains(&call.id) => {
+        let words = match change {
+            RunChange::CallBegun(_) => return self.reasoning.sequencer.begin(&id),
+            RunChange::ArgumentsDone(_) => headline(call),
+            RunChange::ApprovalRequested(_) | RunChange::ApprovalResolved(_)
+                if !self.asked.contains(&call.id) =>
+            {
                 self.asked.push(call.id.clone());
                 ASKS.to_owned()
             }
-            News::CallEnded(_) => outcome(call),
+            RunChange::CallEnded(_) => outcome(call),
             _ => return,
         };
-        let words = self.reasoning.turns.grow(&id, &words);
-        self.say_reasoning(words, chunks);
-        if matches!(news, News::CallEnded(_)) {
-            let words = self.reasoning.turns.end(&id);
-            self.say_reasoning(words, chunks);
+        let words = self.reasoning.sequencer.grow(&id, &words);
+        self.encode_reasoning(words, chunks);
+        if matches!(change, RunChange::CallEnded(_)) {
+            let words = self.reasoning.sequencer.end(&id);
+            self.encode_reasoning(words, chunks);
         }
     }
 
-    fn say_content(&mut self, words: impl IntoIterator<Item = Words>, chunks: &mut Vec<Value>) {
+    fn encode_content(&mut self, words: impl IntoIterator<Item = Words>, chunks: &mut Vec<Value>) {
         for words in words {
-            let said = self.content.join(words);
-            self.tell(json!({ "content": said }), chunks);
+            let text = self.content.join(words);
+            self.push_delta(json!({ "content": text }), chunks);
         }
     }
 
-    fn say_reasoning(&mut self, words: impl IntoIterator<Item = Words>, chunks: &mut Vec<Value>) {
+    fn encode_reasoning(
+        &mut self,
+        words: impl IntoIterator<Item = Words>,
+        chunks: &mut Vec<Value>,
+    ) {
         for words in words {
-            let said = self.reasoning.join(words);
-            self.tell(json!({ "reasoning_content": said }), chunks);
+            let text = self.reasoning.join(words);
+            self.push_delta(json!({ "reasoning_content": text }), chunks);
         }
     }
 
     fn arguments(&mut self, call: &Call, delta: &str, chunks: &mut Vec<Value>) {
-        let Some((index, told)) = self.calls.get_mut(&call.id) else { return };
-        *told = true;
+        let Some((index, has_arguments)) = self.calls.get_mut(&call.id) else { return };
+        *has_arguments = true;
         let more = json!({ "index": *index, "function": { "arguments": delta } });
-        self.tell(json!({ "tool_calls": [more] }), chunks);
+        self.push_delta(json!({ "tool_calls": [more] }), chunks);
     }
 
     fn end_run(&mut self, answer: &RunMessage, chunks: &mut Vec<Value>) {
@@ -308,14 +316,14 @@ impl ChunkFormat {
         }
     }
 
-    fn tell(&mut self, delta: Value, chunks: &mut Vec<Value>) {
+    fn push_delta(&mut self, delta: Value, chunks: &mut Vec<Value>) {
         self.open(chunks);
         chunks.push(self.delta(delta));
     }
 
     /// Adds the first chunk of the response, which contains the role, if it was not sent yet.
     fn open(&mut self, chunks: &mut Vec<Value>) {
-        if self.response == Response::ToCome {
+        if self.response == Response::NotStarted {
             self.response = Response::Open;
             chunks.push(self.delta(json!({ "role": "assistant", "content": "" })));
         }

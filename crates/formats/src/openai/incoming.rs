@@ -27,7 +27,7 @@ pub struct Request {
     /// Parts of the resumed run that the client has.
     pub known: Known,
     /// The new user message; `None` if only the tool results are new.
-    pub said: Option<IncomingMessage>,
+    pub message: Option<IncomingMessage>,
     /// Tools of the request that the client runs itself.
     pub tools: Vec<ClientTool>,
 }
@@ -47,8 +47,8 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
     for (idx, message) in messages.iter().enumerate() {
         check_message(message, &format!("messages[{idx}]"))?;
     }
-    let (said, before) = match messages.split_last() {
-        Some((last, before)) if last["role"] == "user" => (Some(said(last)?), before),
+    let (message, before) = match messages.split_last() {
+        Some((last, before)) if last["role"] == "user" => (Some(incoming_message(last)?), before),
         Some((last, _)) if last["role"] == "tool" => (None, messages.as_slice()),
         Some(_) => {
             let why = "The last of `messages` is neither a user's nor a tool's.";
@@ -64,7 +64,7 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
         known: known(before),
         results,
         before: Value::from(before),
-        said,
+        message,
         tools: tools(body)?,
     })
 }
@@ -164,7 +164,7 @@ fn is_at_hand(file: &File) -> bool {
     file.url.starts_with("data:")
 }
 
-fn said(message: &Value) -> Result<IncomingMessage, BadRequest> {
+fn incoming_message(message: &Value) -> Result<IncomingMessage, BadRequest> {
     let (text, files) = content(&message["content"]);
     if text.trim().is_empty() && files.is_empty() {
         return Err(bad("messages", "The last of `messages` says nothing."));

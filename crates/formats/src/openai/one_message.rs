@@ -17,8 +17,9 @@ pub fn history_in_one_message(messages: &[Value]) -> Vec<Value> {
     }
     let mut content = Vec::new();
     if !before.is_empty() {
-        let told = before.iter().map(tell).collect::<String>();
-        content.push(text_piece(&format!("This is how the conversation went so far:\n\n{told}")));
+        let history = before.iter().map(plain_text).collect::<String>();
+        content
+            .push(text_piece(&format!("This is how the conversation went so far:\n\n{history}")));
     }
     match (before.is_empty(), later.is_empty()) {
         (true, _) => (),
@@ -27,9 +28,9 @@ pub fn history_in_one_message(messages: &[Value]) -> Vec<Value> {
     }
     content.extend(pieces(&messages[last]["content"]));
     if !later.is_empty() {
-        let told = later.iter().map(tell).collect::<String>();
-        let told = format!("This was said and done about it:\n\n{told}Go on from there.");
-        content.push(text_piece(&told));
+        let history = later.iter().map(plain_text).collect::<String>();
+        let history = format!("This was said and done about it:\n\n{history}Go on from there.");
+        content.push(text_piece(&history));
     }
     vec![json!({ "role": "user", "content": content })]
 }
@@ -42,7 +43,7 @@ fn pieces(content: &Value) -> Vec<Value> {
 }
 
 /// Returns a chat message as plain text with an empty line after it. Its pictures are left out.
-fn tell(message: &Value) -> String {
+fn plain_text(message: &Value) -> String {
     let who = match message["role"].as_str() {
         Some("system") => "Instructions",
         Some("user") => "User",

@@ -1,8 +1,8 @@
 //! Chat messages as a database keeps them: like those of the API, with the calls as a JSON text under
 //! `toolCalls`; and the reading of both.
 //!
-//! Each step is a message of its own, followed by its results. They do not say: how a run ended, how
-//! long anything took, who agreed to a call, what was taken back, what a sub-agent did.
+//! Each step is a message of its own, followed by its results. Not contained: how a run ended,
+//! durations, approvals, discarded texts, actions of sub-agents.
 
 use serde_json::{Value, json};
 use transcript::{
@@ -26,13 +26,13 @@ const SOURCE: &str = "toolCalls";
 /// Converts a message of the transcript to chat messages of `format=openai-stored`.
 pub fn stored(message: &Message) -> Vec<Value> {
     match &message.content {
-        Content::User(said) => {
-            let role = match said.role {
+        Content::User(user) => {
+            let role = match user.role {
                 MessageRole::User => "user",
                 MessageRole::System => "system",
             };
             let at = message.created_at.0;
-            vec![json!({ "id": said.id, "role": role, "content": said.text, "timestamp": at })]
+            vec![json!({ "id": user.id, "role": role, "content": user.text, "timestamp": at })]
         }
         Content::Run(answer) => stored_answer(answer),
         Content::Aside(_) => Vec::new(),
@@ -53,7 +53,7 @@ fn stored_answer(answer: &RunMessage) -> Vec<Value> {
             _ => None,
         }));
         messages.extend(parts.iter().filter_map(|part| match &part.kind {
-            // What was given back is said in its own turn.
+            // A returned message is sent again later, as a message of its own.
             PartKind::Steered(it) if it.state != SteerState::Returned => {
                 let at = part.started_at.0;
                 Some(json!({ "id": it.id, "role": "user", "content": it.text, "timestamp": at }))
@@ -171,7 +171,7 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
                 builder.at(&message["timestamp"]);
                 let role =
                     if role == Some("user") { MessageRole::User } else { MessageRole::System };
-                builder.said(id, role, &text, &files);
+                builder.input_message(id, role, &text, &files);
             }
             Some("assistant") => {
                 builder.at(&message["timestamp"]);

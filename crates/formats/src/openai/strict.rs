@@ -1,4 +1,4 @@
-//! The rules of the strictest providers about a list of messages, all at once. For tests.
+//! The rules of the strictest providers about a list of messages, combined. For tests.
 
 use std::collections::HashSet;
 

@@ -74,50 +74,50 @@ fn check_runs_for(transcript: &Transcript, files: Files<'_>) {
         let mut alone = Transcript::default();
         alone.messages.push(transcript::Message { superseded: false, ..message.clone() });
         let history = history(&alone, &reader);
-        let mut said: Vec<&str> = said_by_user(&history);
+        let mut texts: Vec<&str> = user_texts(&history);
         // Somebody has to begin, and to ask.
         let nudges = [history.get(1), history.iter().nth_back(1)];
         if history[0]["content"] == super::NUDGE
             && nudges[0].is_none_or(|it| it["role"] == "assistant")
         {
-            said.remove(0);
+            texts.remove(0);
         }
         if history.len() > 1
-            && said.last() == Some(&super::NUDGE)
+            && texts.last() == Some(&super::NUDGE)
             && nudges[1].is_some_and(|it| it["role"] == "assistant")
         {
-            said.pop();
+            texts.pop();
         }
         let parts = || message.run().unwrap().parts.iter().filter(|it| it.parent.is_none());
         let steered: Vec<&str> = parts().filter_map(super::steered_text).collect();
-        assert_eq!(said.join("\n\n"), steered.join("\n\n"), "{}", Value::from(history));
+        assert_eq!(texts.join("\n\n"), steered.join("\n\n"), "{}", Value::from(history));
         let words =
             parts().filter(|it| it.kind.has_visible_text()).filter_map(|it| match &it.kind {
                 transcript::PartKind::Text(text) => Some(text.text.as_str()),
                 _ => None,
             });
         let words = words.collect::<Vec<_>>().join("\n\n");
-        let told = of_role(&history, "assistant").join("\n\n");
-        let told = told.split("\n\n[interrupted").next().unwrap();
-        assert_eq!(told, words, "{}", message.id());
+        let received = of_role(&history, "assistant").join("\n\n");
+        let received = received.split("\n\n[interrupted").next().unwrap();
+        assert_eq!(received, words, "{}", message.id());
     }
 }
 
 /// The texts of user messages, without the titles of pictures that tools gave.
 #[track_caller]
-fn said_by_user(history: &[Value]) -> Vec<&str> {
-    let mut said = Vec::new();
+fn user_texts(history: &[Value]) -> Vec<&str> {
+    let mut found = Vec::new();
     for (idx, message) in history.iter().enumerate().filter(|(_, it)| it["role"] == "user") {
         let Some(pieces) = message["content"].as_array() else {
-            said.extend(message["content"].as_str());
+            found.extend(message["content"].as_str());
             continue;
         };
         assert_eq!(history[idx - 1]["role"], "tool", "{message}");
         assert_eq!((&pieces[0]["type"], &pieces[1]["type"]), (&json!("text"), &json!("image_url")));
         let texts = pieces.iter().filter_map(|it| it["text"].as_str());
-        said.extend(texts.filter(|it| !(it.starts_with("What ") && it.ends_with(" gave:"))));
+        found.extend(texts.filter(|it| !(it.starts_with("What ") && it.ends_with(" gave:"))));
     }
-    said
+    found
 }
 
 fn of_role<'a>(history: &'a [Value], role: &str) -> Vec<&'a str> {
@@ -204,7 +204,7 @@ fn the_whole_conversation() {
 }
 
 #[test]
-fn interrupted_text_joins_its_calls_and_says_so() {
+fn interrupted_text_joins_its_calls_with_a_mark() {
     let log = r#"
         - {"type":"user_message","messageId":"m1","text":"look"}
         r1 {"type":"run_start","agent":"demo","trigger":"user"}

@@ -26,15 +26,15 @@ fn replay(events: impl IntoIterator<Item = Event>) -> Transcript {
     transcript
 }
 
-fn event(said: IncomingMessage) -> Event {
+fn event(message: IncomingMessage) -> Event {
     Event::UserMessage {
         message_id: MessageId::new("m1"),
         client_id: None,
         role: MessageRole::User,
-        text: said.text,
-        attachments: said.files.iter().map(attach).collect(),
+        text: message.text,
+        attachments: message.files.iter().map(attach).collect(),
         from: None,
-        sent: said.sent,
+        sent: message.sent,
     }
 }
 
@@ -45,10 +45,10 @@ fn shown(transcript: &Transcript) -> Value {
 
 fn posted(message: &Value) -> Transcript {
     let read = request(&json!({ "id": "c", "messages": [message] })).unwrap();
-    replay([event(read.said.unwrap())])
+    replay([event(read.message.unwrap())])
 }
 
-fn brought(message: &Value) -> Transcript {
+fn imported(message: &Value) -> Transcript {
     let keep = |file: &File| Some(attach(file));
     let setting = Setting { agent: "a", now: Millis(0), attach: &keep };
     replay(import(&json!([message]), &setting).into_iter().map(|it| it.event))
@@ -69,7 +69,7 @@ fn any_part() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn what_was_said_comes_back_as_it_was_sent(
+    fn message_survives_a_round_trip(
         mut parts in prop::collection::vec(any_part(), 0..5),
         metadata in prop_oneof![Just(None), Just(Some(json!({ "mood": "good" })))],
     ) {
@@ -78,7 +78,7 @@ proptest! {
         if let Some(metadata) = metadata {
             sent["metadata"] = metadata;
         }
-        for transcript in [posted(&sent), brought(&sent)] {
+        for transcript in [posted(&sent), imported(&sent)] {
             let mut shown = shown(&transcript);
             shown["metadata"].as_object_mut().unwrap().remove("createdAt");
             if shown["metadata"] == json!({}) {
@@ -89,7 +89,7 @@ proptest! {
     }
 }
 
-fn said(parts: Value) -> Value {
+fn user_message(parts: Value) -> Value {
     json!({ "id": "m1", "role": "user", "parts": parts })
 }
 
@@ -99,26 +99,28 @@ fn a_plain_message_is_kept_once() {
         json!({ "type": "file", "mediaType": "text/plain", "filename": "a", "url": "data:,a" });
     let text = json!({ "type": "text", "text": "look" });
     for parts in [json!([text]), json!([file]), json!([file, text])] {
-        for transcript in [posted(&said(parts.clone())), brought(&said(parts))] {
-            let transcript::Content::User(said) = &transcript.messages[0].content else { panic!() };
-            assert_eq!(said.sent, None);
+        for transcript in [posted(&user_message(parts.clone())), imported(&user_message(parts))] {
+            let transcript::Content::User(message) = &transcript.messages[0].content else {
+                panic!()
+            };
+            assert_eq!(message.sent, None);
         }
     }
 }
 
 #[test]
-fn what_a_client_says_about_its_message_goes_first() {
-    let mut sent = said(json!([{ "type": "text", "text": "look" }]));
+fn metadata_of_the_client_takes_precedence() {
+    let mut sent = user_message(json!([{ "type": "text", "text": "look" }]));
     sent["metadata"] = json!({ "createdAt": "long ago", "mood": "good" });
     assert_eq!(shown(&posted(&sent))["metadata"], sent["metadata"]);
-    assert_eq!(shown(&brought(&sent))["metadata"], sent["metadata"]);
+    assert_eq!(shown(&imported(&sent))["metadata"], sent["metadata"]);
 }
 
 #[test]
 fn a_file_that_cannot_be_had_is_left_out_alone() {
     let file = |url: &str| json!({ "type": "file", "mediaType": "image/png", "url": url });
     let (text, link) = (json!({ "type": "text", "text": "look" }), file("http://example.com/"));
-    let sent = said(json!([text, file("data:,a"), link, file("data:,b")]));
+    let sent = user_message(json!([text, file("data:,a"), link, file("data:,b")]));
     let keep = |file: &File| Some(attach(file)).filter(|it| it.blob == "data:,b");
     let setting = Setting { agent: "a", now: Millis(0), attach: &keep };
     let kept = replay(import(&json!([sent]), &setting).into_iter().map(|it| it.event));
@@ -129,8 +131,8 @@ const DOT: &str = "https://example.com/dot";
 
 fn with_link(message: &str, media_type: &str) -> Event {
     let link = json!({ "type": "file", "mediaType": media_type, "url": DOT });
-    let sent = said(json!([{ "type": "text", "text": "look" }, link]));
-    let mut event = event(request(&json!({ "messages": [sent] })).unwrap().said.unwrap());
+    let sent = user_message(json!([{ "type": "text", "text": "look" }, link]));
+    let mut event = event(request(&json!({ "messages": [sent] })).unwrap().message.unwrap());
     if let Event::UserMessage { message_id, .. } = &mut event {
         *message_id = MessageId::new(message);
     }
@@ -147,14 +149,14 @@ fn reader<'a>(sees: bool) -> Reader<'a> {
 }
 
 #[test]
-fn a_model_is_told_where_a_linked_file_is() {
+fn model_gets_the_address_of_a_linked_file() {
     let transcript = replay([with_link("m1", "image/png")]);
-    let told = |sees: bool| history(&transcript, &reader(sees))[0]["content"].clone();
+    let received = |sees: bool| history(&transcript, &reader(sees))[0]["content"].clone();
     let words = words_of_link("image/png");
-    assert_eq!(told(false), format!("look\n\n{words}"));
+    assert_eq!(received(false), format!("look\n\n{words}"));
     let piece = |text: &str| json!({ "type": "text", "text": text });
     let picture = json!({ "type": "image_url", "image_url": { "url": DOT } });
-    assert_eq!(told(true), json!([piece("look"), piece(&words), picture]));
+    assert_eq!(received(true), json!([piece("look"), piece(&words), picture]));
 }
 
 /// A provider refuses the whole request for one picture that it cannot read or reach.
@@ -162,31 +164,31 @@ fn a_model_is_told_where_a_linked_file_is() {
 fn a_link_is_an_address_only_where_it_could_break_later_parts() {
     let old = replay([with_link("m1", "image/png"), with_link("m2", "image/svg+xml")]);
     let (png, svg) = (words_of_link("image/png"), words_of_link("image/svg+xml"));
-    let told = history(&old, &reader(true));
-    assert_eq!(told[0]["content"], format!("look\n\n{png}\n\nlook\n\n{svg}"));
-    // Programs keep what they are told.
-    let told = conversation(&replay([with_link("m1", "image/png")]), &reader(true));
-    assert_eq!(told[0]["content"], format!("look\n\n{png}"));
+    let received = history(&old, &reader(true));
+    assert_eq!(received[0]["content"], format!("look\n\n{png}\n\nlook\n\n{svg}"));
+    // Programs keep the messages that they receive.
+    let received = conversation(&replay([with_link("m1", "image/png")]), &reader(true));
+    assert_eq!(received[0]["content"], format!("look\n\n{png}"));
 }
 
 /// In words that know text and files only.
 #[test]
-fn others_are_told_of_linked_files_and_tell_of_them() {
+fn all_formats_keep_linked_files() {
     let url = "https://example.com/dot";
     let link = json!({ "type": "file", "mediaType": "image/png", "filename": "dot", "url": url });
     let text = json!({ "type": "text", "text": "look" });
     let parts = json!([link, text]);
-    let transcript = posted(&said(parts.clone()));
+    let transcript = posted(&user_message(parts.clone()));
     let file_url = |_: &Attachment| unreachable!();
     let of_four = crate::ui_v4::message(&transcript.messages[0], &file_url).unwrap();
     let attached = json!([{ "name": "dot", "contentType": "image/png", "url": url }]);
     assert_eq!(of_four["experimental_attachments"], attached);
     let again = crate::ui_v4::request(&json!({ "messages": [of_four] })).unwrap();
-    assert_eq!(shown(&replay([event(again.said.unwrap())]))["parts"], parts);
+    assert_eq!(shown(&replay([event(again.message.unwrap())]))["parts"], parts);
     for version in [crate::agui::Version::V0, crate::agui::Version::V1] {
         let messages = crate::agui::messages(&transcript.messages[0], version, &file_url);
         let body = json!({ "threadId": "t", "runId": "r", "messages": messages });
         let again = crate::agui::request(&body).unwrap();
-        assert_eq!(shown(&replay([event(again.said.unwrap())]))["parts"], parts);
+        assert_eq!(shown(&replay([event(again.message.unwrap())]))["parts"], parts);
     }
 }

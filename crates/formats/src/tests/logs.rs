@@ -44,12 +44,12 @@ pub(crate) fn read(log: &str) -> Vec<Record> {
 }
 
 /// Random logs as a server writes them: everything has its start and its one end, in a step, and what
-/// closes only adds to what was said.
+/// closes only adds to the text.
 pub(crate) fn sound_log(len: usize) -> impl Strategy<Value = Vec<Record>> {
     any_log(len).prop_map(|records| made_sound(records, Speech::SideBySide))
 }
 
-/// The same, where one thing is said after the other, as models speak.
+/// The same, with parts one after the other, as models write them.
 pub(crate) fn spoken_log(len: usize) -> impl Strategy<Value = Vec<Record>> {
     any_log(len).prop_map(|records| made_sound(records, Speech::InTurn))
 }
@@ -221,9 +221,9 @@ impl Sound {
             }
             _ => None,
         });
-        let (said, parent_call_id) = match known {
+        let (before, parent_call_id) = match known {
             Some((_, false, _)) => return,
-            Some((said, true, parent)) => (said, parent),
+            Some((before, true, parent)) => (before, parent),
             None => {
                 self.in_step(run, parent_call_id.as_ref());
                 let (part_id, parent) = (part_id.clone(), parent_call_id.clone());
@@ -235,7 +235,7 @@ impl Sound {
                 (String::new(), parent_call_id)
             }
         };
-        let (delta, text) = (more.to_owned(), said + more);
+        let (delta, text) = (more.to_owned(), before + more);
         let discarded = text.len() % 7 == 6;
         let event = match (is_text, done) {
             (true, false) => Event::TextDelta { part_id, parent_call_id, delta },

@@ -85,7 +85,7 @@ pub(crate) fn extras(part: &Value) -> Map<String, Value> {
     let fields = part.as_object().unwrap_or(&no_fields).iter();
     let unread = fields.filter(|(name, value)| !is_read(name) && is_well_formed(name, value));
     let mut extras: Map<String, Value> = unread.map(|(k, it)| (k.clone(), it.clone())).collect();
-    // What we have said there ourselves is read.
+    // Our own fields are imported.
     if let Some(Value::Object(by_provider)) = extras.get_mut("providerMetadata") {
         by_provider.remove("callboard");
         if by_provider.is_empty() {

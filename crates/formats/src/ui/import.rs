@@ -1,7 +1,7 @@
 //! `UIMessage`s as events.
 //!
-//! They do not say: which words led to which call, how long calls took, why a call was refused, what a
-//! sub-agent did. Parts of others are kept as `unrecognized`.
+//! Not contained: the commentary of each call, durations of calls, reasons of denials, actions of sub-agents.
+//! Parts of other programs are kept as `unrecognized`.
 
 use serde_json::{Map, Value};
 use transcript::{
@@ -29,8 +29,8 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     for message in items(messages) {
         builder.at(&message["metadata"]["createdAt"]);
         match message["role"].as_str() {
-            Some("user") => said(message, MessageRole::User, &mut builder),
-            Some("system") => said(message, MessageRole::System, &mut builder),
+            Some("user") => input_message(message, MessageRole::User, &mut builder),
+            Some("system") => input_message(message, MessageRole::System, &mut builder),
             Some("assistant") => answer(message, &mut builder),
             _ => {
                 builder.end(Ending::of(RunStatus::Completed));
@@ -45,13 +45,13 @@ fn parts(message: &Value) -> &[Value] {
     items(&message["parts"])
 }
 
-fn said(message: &Value, role: MessageRole, builder: &mut LogBuilder<'_>) {
+fn input_message(message: &Value, role: MessageRole, builder: &mut LogBuilder<'_>) {
     let texts = parts(message).iter().filter(|it| it["type"] == "text");
     let texts: Vec<&str> = texts.filter_map(|it| it["text"].as_str()).collect();
     // Clients put the pieces of instructions together as they are.
     let joint = if role == MessageRole::System { "" } else { "\n\n" };
     let (id, text, parts) = (as_text(message, "id"), texts.join(joint), parts(message).to_vec());
-    builder.said_in_parts(id, role, &text, parts, message.get("metadata"));
+    builder.input_message_in_parts(id, role, &text, parts, message.get("metadata"));
 }
 
 fn answer(message: &Value, builder: &mut LogBuilder<'_>) {

@@ -22,7 +22,7 @@ pub struct Request {
     /// none.
     pub message_id: Option<String>,
     /// The last message of the request, if its role is `user`.
-    pub said: Option<IncomingMessage>,
+    pub message: Option<IncomingMessage>,
     /// Decisions about approvals and tool results in the last assistant message.
     pub decided: Vec<Decided>,
     /// Parts of the run that the client has, if its last message is the answer of a run.
@@ -66,8 +66,8 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
     if !matches!(role, Some(Role::User | Role::Assistant)) && trigger == Trigger::Submit {
         return Err(BadRequest::new("There is no message to answer."));
     }
-    let said = match (last, role) {
-        (Some(idx), Some(Role::User)) => Some(said(&messages[idx], &place(idx))?),
+    let message = match (last, role) {
+        (Some(idx), Some(Role::User)) => Some(incoming_message(&messages[idx], &place(idx))?),
         _ => None,
     };
     let decided = match messages.iter().rposition(|it| it["role"] == "assistant") {
@@ -80,7 +80,7 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
     let chat = optional_text(body, "id", "")?;
     let message_id = optional_text(body, "messageId", "")?;
     let tools = client_tools(&body["tools"])?;
-    Ok(Request { chat, trigger, message_id, said, decided, known, tools })
+    Ok(Request { chat, trigger, message_id, message, decided, known, tools })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +117,7 @@ fn all_decided(message: &Value, place: &str) -> Result<Vec<Decided>, BadRequest>
     decided.filter_map(Result::transpose).collect()
 }
 
-fn said(message: &Value, place: &str) -> Result<IncomingMessage, BadRequest> {
+fn incoming_message(message: &Value, place: &str) -> Result<IncomingMessage, BadRequest> {
     let parts = parts(message, place)?;
     let mut texts = Vec::new();
     let mut has_files = false;

@@ -2,8 +2,8 @@
 //!
 //! A run that waits for the client ends its *response*, though not itself: the client decides and sends a
 //! new request, and the answer to that is the next response, under the same message id. So a stream
-//! consists of responses, each from `start` to `finish`, `error` or `abort`; [`Stream::is_over`] says when
-//! one has ended. A server sends the chunks of [`Stream::apply`], each as one event, and closes the
+//! consists of responses, each from `start` to `finish`, `error` or `abort`; [`Stream::is_over`] returns
+//! whether one has ended. A server sends the chunks of [`Stream::apply`], each as one event, and closes the
 //! connection when the response is over. The next one begins with [`Stream::replay_unknown`].
 
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ use super::{
     reason,
 };
 use crate::call;
-use crate::follow::{Follow, News};
+use crate::follow::{Follow, RunChange};
 use crate::known::Known;
 use crate::run_stream::{Format, RunStream, write_events};
 
@@ -44,7 +44,7 @@ pub struct ChunkFormat {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Response {
-    ToCome,
+    NotStarted,
     Open,
     Over,
 }
@@ -56,7 +56,7 @@ impl Stream {
             run: run.clone(),
             profile,
             start: Value::Null,
-            response: Response::ToCome,
+            response: Response::NotStarted,
             step_is_open: false,
             has_parts: false,
             step_has_calls: false,
@@ -80,22 +80,22 @@ impl Format for ChunkFormat {
         write_events(chunks, is_last)
     }
 
-    fn add(&mut self, news: &News<'_>, chunks: &mut Vec<Value>) {
+    fn add(&mut self, change: &RunChange<'_>, chunks: &mut Vec<Value>) {
         if self.response == Response::Over {
             return;
         }
-        if let News::Begun(answer) = news {
+        if let RunChange::Begun(answer) = change {
             let metadata = first_metadata(answer);
             self.start =
                 json!({ "type": "start", "messageId": answer.id, "messageMetadata": metadata });
         }
-        let said = self.chunks(news);
-        let is_end = matches!(news, News::Ended(_));
-        if !said.is_empty() || matches!(news, News::Begun(_)) {
+        let new_chunks = self.chunks(change);
+        let is_end = matches!(change, RunChange::Ended(_));
+        if !new_chunks.is_empty() || matches!(change, RunChange::Begun(_)) {
             self.open(chunks);
         }
-        self.has_parts |= !said.is_empty();
-        chunks.extend(said);
+        self.has_parts |= !new_chunks.is_empty();
+        chunks.extend(new_chunks);
         if is_end {
             self.response = Response::Over;
         }
@@ -133,57 +133,57 @@ impl Format for ChunkFormat {
         self.asked = known.asked();
         self.has_parts |= known.n_steps > 0;
         self.step_has_calls &= known.n_steps <= follow.n_steps();
-        self.response = Response::ToCome;
+        self.response = Response::NotStarted;
         self.step_is_open = false;
     }
 }
 
 impl ChunkFormat {
     fn open(&mut self, chunks: &mut Vec<Value>) {
-        if self.response == Response::ToCome {
+        if self.response == Response::NotStarted {
             self.response = Response::Open;
             chunks.push(self.start.clone());
         }
     }
 
-    fn chunks(&mut self, news: &News<'_>) -> Vec<Value> {
-        match news {
-            News::Begun(_) | News::ApprovalAsked(_) => Vec::new(),
-            News::StepBegun { .. } => {
+    fn chunks(&mut self, change: &RunChange<'_>) -> Vec<Value> {
+        match change {
+            RunChange::Begun(_) | RunChange::ApprovalRequested(_) => Vec::new(),
+            RunChange::StepBegun { .. } => {
                 (self.step_is_open, self.step_has_calls) = (true, false);
                 vec![json!({ "type": "start-step" })]
             }
-            News::StepEnded { .. } => self.finish_step().into_iter().collect(),
-            News::TextBegun(text) => vec![json!({ "type": "text-start", "id": text.id })],
-            News::TextGrown(text, delta) => {
+            RunChange::StepEnded { .. } => self.finish_step().into_iter().collect(),
+            RunChange::TextBegun(text) => vec![json!({ "type": "text-start", "id": text.id })],
+            RunChange::TextGrown(text, delta) => {
                 vec![json!({ "type": "text-delta", "id": text.id, "delta": delta })]
             }
-            News::TextEnded(text) => {
+            RunChange::TextEnded(text) => {
                 let discarded = text.role == transcript::TextRole::Discarded;
                 vec![words_end("text-end", text.id.as_str(), discarded)]
             }
-            News::ThinkingBegun(it) => vec![json!({ "type": "reasoning-start", "id": it.id })],
-            News::ThinkingGrown(it, delta) => {
+            RunChange::ThinkingBegun(it) => vec![json!({ "type": "reasoning-start", "id": it.id })],
+            RunChange::ThinkingGrown(it, delta) => {
                 vec![json!({ "type": "reasoning-delta", "id": it.id, "delta": delta })]
             }
-            News::ThinkingEnded(it) => {
+            RunChange::ThinkingEnded(it) => {
                 vec![words_end("reasoning-end", it.id.as_str(), it.discarded)]
             }
-            News::CallBegun(call) => {
+            RunChange::CallBegun(call) => {
                 self.step_has_calls = true;
                 let (id, name) = (&call.id, call.label());
                 vec![json!({ "type": "tool-input-start", "toolCallId": id, "toolName": name })]
             }
-            News::ArgumentsGrown(call, delta) => vec![json!({
+            RunChange::ArgumentsGrown(call, delta) => vec![json!({
                 "type": "tool-input-delta",
                 "toolCallId": call.id,
                 "inputTextDelta": delta,
             })],
-            News::CallWritten(call) => vec![input_available(call)],
-            News::ApprovalSettled(call) => self.approval_settled(call),
-            News::CallEnded(call) => vec![self.call_ended(call)],
-            News::Aside(idx, kind) => vec![aside(&self.run, *idx, kind)],
-            News::Ended(answer) => self.ended(answer),
+            RunChange::ArgumentsDone(call) => vec![input_available(call)],
+            RunChange::ApprovalResolved(call) => self.approval_settled(call),
+            RunChange::CallEnded(call) => vec![self.call_ended(call)],
+            RunChange::Aside(idx, kind) => vec![aside(&self.run, *idx, kind)],
+            RunChange::Ended(answer) => self.ended(answer),
         }
     }
 

@@ -35,15 +35,15 @@ struct Way {
     later: usize,
 }
 
-fn told(log: &[Record], run: &ResponseId, profile: Profile, way: &Way) -> Client {
+fn received(log: &[Record], run: &ResponseId, profile: Profile, way: &Way) -> Client {
     let mut stream = Stream::new(run.clone(), profile);
     let mut client = Client::new(profile);
     client.take(stream.replay(&log[..way.cut]));
-    let mut n_told = way.cut;
-    while n_told < log.len() && client.status != Status::Failed {
+    let mut n_sent = way.cut;
+    while n_sent < log.len() && client.status != Status::Failed {
         let n_more = if stream.is_over() { 1 + way.later } else { 1 };
-        let until = log.len().min(n_told + n_more);
-        let new = &log[n_told..until];
+        let until = log.len().min(n_sent + n_more);
+        let new = &log[n_sent..until];
         new.iter().for_each(|record| decide(&mut client, record));
         let chunks = match stream.is_over() {
             false => stream.replay(new),
@@ -52,7 +52,7 @@ fn told(log: &[Record], run: &ResponseId, profile: Profile, way: &Way) -> Client
                 stream.replay_unknown(&log[..until], &known(&client))
             }
         };
-        n_told = until;
+        n_sent = until;
         let has_news = !chunks.is_empty();
         client.take(chunks);
         assert!(!has_news || stream.is_over() == (client.status != Status::Streaming));
@@ -61,11 +61,11 @@ fn told(log: &[Record], run: &ResponseId, profile: Profile, way: &Way) -> Client
 }
 
 fn live(log: &[Record], run: &ResponseId, profile: Profile, later: usize) -> Client {
-    told(log, run, profile, &Way { cut: 0, later })
+    received(log, run, profile, &Way { cut: 0, later })
 }
 
 fn replayed(log: &[Record], cut: usize, run: &ResponseId, profile: Profile) -> Client {
-    told(log, run, profile, &Way { cut, later: cut % 3 })
+    received(log, run, profile, &Way { cut, later: cut % 3 })
 }
 
 fn decide(client: &mut Client, record: &Record) {
@@ -105,8 +105,8 @@ fn check_law(log: &[Record]) {
             let kept = kept(log, &run, profile);
             let kept = but_for_approvals(kept, &answer);
             for later in LATER {
-                let told = live(log, &run, profile, later).message();
-                assert_eq!(but_for_approvals(told, &answer), kept, "{run} {profile:?} {later}");
+                let received = live(log, &run, profile, later).message();
+                assert_eq!(but_for_approvals(received, &answer), kept, "{run} {profile:?} {later}");
             }
         }
     }
@@ -117,9 +117,9 @@ fn check_replays(log: &[Record], cuts: impl Iterator<Item = usize> + Clone) {
         for profile in PROFILES {
             let kept = but_for_approvals(kept(log, &run, profile), &answer);
             for cut in cuts.clone() {
-                let told = replayed(log, cut, &run, profile).message();
+                let received = replayed(log, cut, &run, profile).message();
                 assert_eq!(
-                    but_for_approvals(told, &answer),
+                    but_for_approvals(received, &answer),
                     kept,
                     "{run} {profile:?} cut at {cut}"
                 );
@@ -136,14 +136,14 @@ fn a_conversation_streamed_is_the_conversation_kept() {
     }
 }
 
-/// Told at once, the newest client gets everything, approvals and all.
+/// A log that is sent in one piece gives the newest client everything, including approvals.
 #[test]
 fn the_newest_client_gets_finished_runs_as_they_are_kept() {
     for (_, log) in corpus().into_iter().filter(|(name, _)| *name != "odd") {
         for (run, _) in finished_runs(&log) {
             for profile in [Profile::V5, Profile::V7] {
-                let told = replayed(&log, log.len(), &run, profile).message();
-                assert_eq!(told, kept(&log, &run, profile), "{run}");
+                let received = replayed(&log, log.len(), &run, profile).message();
+                assert_eq!(received, kept(&log, &run, profile), "{run}");
             }
         }
     }
@@ -195,12 +195,12 @@ fn an_approval_takes_two_responses() {
     let (log, run) = (read(ASKS), ResponseId::new("r1"));
     let mut stream = Stream::new(run.clone(), Profile::V6);
     let mut client = Client::new(Profile::V6);
-    let mut told: Vec<Value> = log.iter().flat_map(|record| stream.apply(record)).collect();
-    client.take(told.clone());
+    let mut received: Vec<Value> = log.iter().flat_map(|record| stream.apply(record)).collect();
+    client.take(received.clone());
     client.decide("c1", false, Some("not today"));
     let mut stream = Stream::new(run, Profile::V6);
-    told.extend(stream.replay_unknown(&log, &known(&client)));
-    let lines: String = told.iter().map(|chunk| format!("{chunk}\n")).collect();
+    received.extend(stream.replay_unknown(&log, &known(&client)));
+    let lines: String = received.iter().map(|chunk| format!("{chunk}\n")).collect();
     expect![[r#"
         {"type":"start","messageId":"r1","messageMetadata":{"createdAt":"2023-11-14T22:13:20.100Z","agent":"demo","model":"m"}}
         {"type":"start-step"}
@@ -242,7 +242,7 @@ fn what_is_kept_of_an_approval() {
 }
 
 #[test]
-fn a_user_says_something_with_a_file() {
+fn user_message_with_a_file() {
     let log = read(
         r#"- {"type":"user_message","messageId":"m1","text":"look","attachments":[{"blob":"b3","name":"a.png","mediaType":"image/png","size":9}]}"#,
     );
@@ -304,7 +304,7 @@ fn pauses(profile: Profile) -> Vec<String> {
     let mut client = Client::new(profile);
     let mut pauses = Vec::new();
     for (idx, record) in log.iter().enumerate() {
-        let told = match stream.is_over() {
+        let received = match stream.is_over() {
             false => stream.apply(record),
             true => {
                 stream = Stream::new(run.clone(), profile);
@@ -312,10 +312,10 @@ fn pauses(profile: Profile) -> Vec<String> {
             }
         };
         if stream.is_over() {
-            let last = told.last().map(Value::to_string).unwrap_or_default();
+            let last = received.last().map(Value::to_string).unwrap_or_default();
             pauses.push(format!("{} {last}", record.seq));
         }
-        client.take(told);
+        client.take(received);
     }
     pauses
 }

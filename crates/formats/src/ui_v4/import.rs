@@ -1,7 +1,7 @@
 //! Messages of version 4 as events, and the rows of a database that such messages were made from.
 //!
-//! They do not say: steps, how long calls took, what a sub-agent did, why a run without a final text
-//! ended. Where our own `toolState` is absent, a result is a success: nothing is guessed from words.
+//! Not contained: steps, durations of calls, actions of sub-agents, and the reason why a run without a final text
+//! ended. Without our own `toolState`, a result counts as a success: nothing is guessed from its text.
 
 use serde_json::Value;
 use transcript::{CallId, ErrorCode, ErrorInfo, MessageRole, Millis, Phase, RunStatus};
@@ -46,8 +46,8 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     for message in oldest_first(items(messages)) {
         builder.at(&message["createdAt"]);
         match message["role"].as_str() {
-            Some("user") => said(message, MessageRole::User, &mut builder),
-            Some("system") => said(message, MessageRole::System, &mut builder),
+            Some("user") => input_message(message, MessageRole::User, &mut builder),
+            Some("system") => input_message(message, MessageRole::System, &mut builder),
             Some("assistant") => answer(message, &mut builder),
             _ => {
                 builder.end(Ending::of(RunStatus::Completed));
@@ -58,7 +58,7 @@ pub fn import(messages: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     builder.into_entries()
 }
 
-/// Returns messages with the oldest first. The list is reversed if the dates say so or, without
+/// Returns messages with the oldest first. The list is reversed if its dates are or, without
 /// dates, if it starts with an assistant message and ends with a user message.
 fn oldest_first(messages: &[Value]) -> Vec<&Value> {
     let time = |it: &Value| it["createdAt"].as_str().and_then(Millis::parse);
@@ -76,7 +76,7 @@ fn oldest_first(messages: &[Value]) -> Vec<&Value> {
     messages
 }
 
-fn said(message: &Value, role: MessageRole, builder: &mut LogBuilder<'_>) {
+fn input_message(message: &Value, role: MessageRole, builder: &mut LogBuilder<'_>) {
     let files = items(&message["experimental_attachments"]).iter().map(|it| File {
         media_type: as_text(it, "contentType").unwrap_or("application/octet-stream").to_owned(),
         name: as_text(it, "name").map(str::to_owned),
@@ -84,7 +84,7 @@ fn said(message: &Value, role: MessageRole, builder: &mut LogBuilder<'_>) {
     });
     let files: Vec<File> = files.collect();
     let text = message["content"].as_str().unwrap_or_default();
-    builder.said(as_text(message, "id"), role, text, &files);
+    builder.input_message(as_text(message, "id"), role, text, &files);
 }
 
 fn answer(message: &Value, builder: &mut LogBuilder<'_>) {
@@ -223,11 +223,11 @@ pub fn import_rows(rows: &Value, setting: &Setting<'_>) -> Vec<Entry> {
         let content = content(row);
         let text = text(&content);
         match entity(row).as_str() {
-            "USER" => builder.said(as_text(row, "id"), MessageRole::User, &text, &[]),
+            "USER" => builder.input_message(as_text(row, "id"), MessageRole::User, &text, &[]),
             "AI_TOOL" => {
                 continue_run(&rows[idx..], &mut builder);
                 builder.step();
-                say(&content, &text, &mut builder);
+                import_content(&content, &text, &mut builder);
                 row_calls(row, &mut builder);
                 is_whole = row["isComplete"] != false;
             }
@@ -235,7 +235,7 @@ pub fn import_rows(rows: &Value, setting: &Setting<'_>) -> Vec<Entry> {
             "AI_MESSAGE" => {
                 continue_run(&rows[idx..], &mut builder);
                 builder.step();
-                say(&content, &text, &mut builder);
+                import_content(&content, &text, &mut builder);
                 builder.end(ending(row["isComplete"] != false));
                 is_whole = true;
             }
@@ -285,7 +285,7 @@ fn text(content: &Value) -> String {
     text.unwrap_or_default().to_owned()
 }
 
-fn say(content: &Value, text: &str, builder: &mut LogBuilder<'_>) {
+fn import_content(content: &Value, text: &str, builder: &mut LogBuilder<'_>) {
     if let Some(thinking) = as_text(content, "reasoning") {
         builder.thinking(None, thinking, false);
     }

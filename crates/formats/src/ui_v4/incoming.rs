@@ -17,13 +17,13 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
     };
     let last = messages.last().ok_or_else(|| BadRequest::new("There is no message to answer."))?;
     let place = format!("messages[{}]", messages.len() - 1);
-    let said = match last["role"].as_str() {
-        Some("user") => Some(said(last, &place)?),
+    let message = match last["role"].as_str() {
+        Some("user") => Some(incoming_message(last, &place)?),
         Some("assistant" | "system" | "data") => None,
         _ => return Err(BadRequest::new(format!("`{place}.role` is no role of a message."))),
     };
     let decided = match messages.iter().rfind(|it| it["role"] == "assistant") {
-        Some(answer) if said.is_none() => results(answer, &place)?,
+        Some(answer) if message.is_none() => results(answer, &place)?,
         // What stands before the last message may be of any kind.
         Some(answer) => results(answer, "").unwrap_or_default(),
         None => Vec::new(),
@@ -32,10 +32,10 @@ pub fn request(body: &Value) -> Result<Request, BadRequest> {
     let tools = client_tools(&body["tools"])?;
     let known = known(last);
     let (trigger, message_id) = (Trigger::Submit, None);
-    Ok(Request { chat, trigger, message_id, said, decided, known, tools })
+    Ok(Request { chat, trigger, message_id, message, decided, known, tools })
 }
 
-fn said(message: &Value, place: &str) -> Result<IncomingMessage, BadRequest> {
+fn incoming_message(message: &Value, place: &str) -> Result<IncomingMessage, BadRequest> {
     let text = match &message["content"] {
         Value::String(text) => text.clone(),
         Value::Null => texts(&message["parts"]),

@@ -9,10 +9,10 @@ use transcript::{Call, Executor, PartId, ResponseId, RunMessage, RunStatus, Step
 
 use super::{foreign_part, message_annotation, result, tool_annotation};
 use crate::call;
-use crate::follow::{Follow, News};
+use crate::follow::{Follow, RunChange};
 use crate::known::Known;
 use crate::run_stream::{Format, RunStream};
-use crate::turns::{Turns, Words};
+use crate::sequencer::{TextSequencer, Words};
 use crate::ui::{self, known_reason};
 
 /// Name of the response header that marks a v4 data stream.
@@ -37,7 +37,7 @@ pub struct LineFormat {
 #[derive(Debug)]
 struct Kind {
     code: char,
-    turns: Turns,
+    sequencer: TextSequencer,
     /// Id of the part whose text is sent in the client's current step; `None` if there is none.
     last: Option<PartId>,
 }
@@ -45,7 +45,7 @@ struct Kind {
 impl Stream {
     /// Creates the stream of a run, for the first response.
     pub fn new(run: ResponseId) -> Self {
-        let kind = |code| Kind { code, turns: Turns::default(), last: None };
+        let kind = |code| Kind { code, sequencer: TextSequencer::default(), last: None };
         let format = LineFormat {
             run: run.clone(),
             has_steps: false,
@@ -74,49 +74,51 @@ impl Format for LineFormat {
         lines.concat()
     }
 
-    fn add(&mut self, news: &News<'_>, lines: &mut Vec<String>) {
+    fn add(&mut self, change: &RunChange<'_>, lines: &mut Vec<String>) {
         if self.is_over {
             return;
         }
-        match news {
-            News::Begun(_) => (),
-            News::StepBegun { .. } => self.start_step(lines),
-            News::StepEnded { step, .. } => self.finish_step(Some(step), lines),
-            News::TextBegun(text) => self.texts.turns.begin(&text.id),
-            News::TextGrown(text, delta) => {
-                let words = self.texts.turns.grow(&text.id, delta);
-                self.say_words(|it| &mut it.texts, words, lines);
+        match change {
+            RunChange::Begun(_) => (),
+            RunChange::StepBegun { .. } => self.start_step(lines),
+            RunChange::StepEnded { step, .. } => self.finish_step(Some(step), lines),
+            RunChange::TextBegun(text) => self.texts.sequencer.begin(&text.id),
+            RunChange::TextGrown(text, delta) => {
+                let words = self.texts.sequencer.grow(&text.id, delta);
+                self.encode_words(|it| &mut it.texts, words, lines);
             }
-            News::TextEnded(text) => {
-                let words = self.texts.turns.end(&text.id);
-                self.say_words(|it| &mut it.texts, words, lines);
+            RunChange::TextEnded(text) => {
+                let words = self.texts.sequencer.end(&text.id);
+                self.encode_words(|it| &mut it.texts, words, lines);
             }
-            News::ThinkingBegun(it) => self.thinkings.turns.begin(&it.id),
-            News::ThinkingGrown(it, delta) => {
-                let words = self.thinkings.turns.grow(&it.id, delta);
-                self.say_words(|it| &mut it.thinkings, words, lines);
+            RunChange::ThinkingBegun(it) => self.thinkings.sequencer.begin(&it.id),
+            RunChange::ThinkingGrown(it, delta) => {
+                let words = self.thinkings.sequencer.grow(&it.id, delta);
+                self.encode_words(|it| &mut it.thinkings, words, lines);
             }
-            News::ThinkingEnded(it) => {
-                let words = self.thinkings.turns.end(&it.id);
-                self.say_words(|it| &mut it.thinkings, words, lines);
+            RunChange::ThinkingEnded(it) => {
+                let words = self.thinkings.sequencer.end(&it.id);
+                self.encode_words(|it| &mut it.thinkings, words, lines);
             }
-            News::CallBegun(call) => {
+            RunChange::CallBegun(call) => {
                 self.ensure_step(lines);
                 self.step_has_calls = true;
                 let call = json!({ "toolCallId": call.id, "toolName": call.label() });
                 lines.push(line('b', &call));
             }
-            News::ArgumentsGrown(call, delta) => {
+            RunChange::ArgumentsGrown(call, delta) => {
                 lines.push(line('c', &json!({ "toolCallId": call.id, "argsTextDelta": delta })));
             }
-            News::CallWritten(call) => {
+            RunChange::ArgumentsDone(call) => {
                 let name = call.label();
                 let args = call::input_object(call);
                 let written = json!({ "toolCallId": call.id, "toolName": name, "args": args });
                 lines.extend([line('9', &written), line('8', &json!([tool_annotation(call)]))]);
             }
-            News::ApprovalAsked(call) => lines.push(line('8', &json!([tool_annotation(call)]))),
-            News::ApprovalSettled(call) => {
+            RunChange::ApprovalRequested(call) => {
+                lines.push(line('8', &json!([tool_annotation(call)])))
+            }
+            RunChange::ApprovalResolved(call) => {
                 if call::accepted(call).is_some_and(|it| it.arguments.is_some()) {
                     let (name, args) = (call.label(), call::input_object(call));
                     let written = json!({ "toolCallId": call.id, "toolName": name, "args": args });
@@ -124,11 +126,11 @@ impl Format for LineFormat {
                 }
                 lines.push(line('8', &json!([tool_annotation(call)])));
             }
-            News::CallEnded(call) => {
+            RunChange::CallEnded(call) => {
                 let ended = json!({ "toolCallId": call.id, "result": result(call) });
                 lines.extend([line('a', &ended), line('8', &json!([tool_annotation(call)]))]);
             }
-            News::Aside(idx, kind) => {
+            RunChange::Aside(idx, kind) => {
                 self.ensure_step(lines);
                 lines.push(match foreign_part(kind) {
                     Some(part) if part["type"] == "source" => line('h', &part["source"]),
@@ -136,7 +138,7 @@ impl Format for LineFormat {
                     None => line('8', &json!([ui::data(&self.run, *idx, kind)])),
                 });
             }
-            News::Ended(answer) => self.end(answer, lines),
+            RunChange::Ended(answer) => self.end(answer, lines),
         }
     }
 
@@ -157,9 +159,9 @@ impl Format for LineFormat {
 
     /// Updates the state with a change that the client already has. It has the results of its own
     /// tool calls, but not their annotations, so these are added.
-    fn skip(&mut self, news: &News<'_>, lines: &mut Vec<String>) {
-        self.add(news, &mut Vec::new());
-        if let News::CallEnded(call) = news
+    fn skip(&mut self, change: &RunChange<'_>, lines: &mut Vec<String>) {
+        self.add(change, &mut Vec::new());
+        if let RunChange::CallEnded(call) = change
             && call.executor == Executor::Client
         {
             lines.push(line('8', &json!([tool_annotation(call)])));
@@ -174,7 +176,7 @@ impl Format for LineFormat {
 }
 
 impl LineFormat {
-    fn say_words(
+    fn encode_words(
         &mut self,
         kind: fn(&mut Self) -> &mut Kind,
         words: impl IntoIterator<Item = Words>,

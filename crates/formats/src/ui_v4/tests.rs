@@ -170,12 +170,12 @@ fn folded(log: &[Record], cut: usize, run: &ResponseId, later: usize) -> Client 
     let mut stream = Stream::new(run.clone());
     let mut client = Client::default();
     client.take(&stream.replay(&log[..cut]));
-    let mut n_told = cut;
-    while n_told < log.len() && !client.has_failed {
+    let mut n_sent = cut;
+    while n_sent < log.len() && !client.has_failed {
         let n_more = if stream.is_over() { 1 + later } else { 1 };
-        let until = log.len().min(n_told + n_more);
+        let until = log.len().min(n_sent + n_more);
         let lines = match stream.is_over() {
-            false => stream.replay(&log[n_told..until]),
+            false => stream.replay(&log[n_sent..until]),
             true => {
                 client.ask_again();
                 stream = Stream::new(run.clone());
@@ -183,7 +183,7 @@ fn folded(log: &[Record], cut: usize, run: &ResponseId, later: usize) -> Client 
             }
         };
         client.take(&lines);
-        n_told = until;
+        n_sent = until;
     }
     client
 }
@@ -248,7 +248,7 @@ proptest! {
         let messages: Vec<&Message> = transcript.messages.iter().collect();
         let start = page_start(&messages, limit);
         let counted = |messages: &[&Message]| messages.iter().filter(|it| match &it.content {
-            Content::User(said) => said.role == MessageRole::User,
+            Content::User(message) => message.role == MessageRole::User,
             Content::Run(answer) => !answer.content().trim().is_empty(),
             Content::Aside(_) => false,
         }).count();
@@ -351,13 +351,13 @@ fn what_clients_send() {
     let read = |messages: Value| request(&json!({ "id": "chat", "messages": messages }));
     let file =
         json!({ "name": "a.png", "contentType": "image/png", "url": "data:image/png;base64,AA==" });
-    let said = json!({ "role": "user", "content": "look", "parts": [], "experimental_attachments": [file] });
+    let message = json!({ "role": "user", "content": "look", "parts": [], "experimental_attachments": [file] });
     let invocation =
         json!({ "state": "result", "toolCallId": "c1", "toolName": "t", "args": {}, "result": 0 });
     let result = json!({ "role": "assistant", "content": "", "parts": [{ "type": "tool-invocation", "toolInvocation": invocation }] });
-    let read_well = [json!([said]), json!([result]), json!([result, said])].map(|it| {
+    let read_well = [json!([message]), json!([result]), json!([result, message])].map(|it| {
         let read = read(it).unwrap();
-        format!("{:?} {:?}", read.said, read.decided)
+        format!("{:?} {:?}", read.message, read.decided)
     });
     expect![[r#"
         Some(IncomingMessage { id: None, text: "look", files: [File { media_type: "image/png", name: Some("a.png"), url: "data:image/png;base64,AA==" }], sent: None }) []
@@ -411,13 +411,14 @@ fn a_response_ends_at_tools_of_the_client_and_not_at_questions() {
     "#,
     );
     let mut stream = Stream::new(ResponseId::new("r1"));
-    let mut told: String = log.iter().take(12).flat_map(|record| stream.apply(record)).collect();
+    let mut received: String =
+        log.iter().take(12).flat_map(|record| stream.apply(record)).collect();
     assert!(stream.is_over());
     let mut client = Client::default();
-    client.take(&told.lines().map(|it| format!("{it}\n")).collect::<Vec<_>>());
+    client.take(&received.lines().map(|it| format!("{it}\n")).collect::<Vec<_>>());
     stream = Stream::new(ResponseId::new("r1"));
-    told += "--\n";
-    told += &stream.replay_unknown(&log, &client.known()).concat();
+    received += "--\n";
+    received += &stream.replay_unknown(&log, &client.known()).concat();
     expect![[r#"
         f:{"messageId":"r1"}
         b:{"toolCallId":"c1","toolName":"rm"}
@@ -442,5 +443,5 @@ fn a_response_ends_at_tools_of_the_client_and_not_at_questions() {
         f:{"messageId":"r1"}
         e:{"finishReason":"unknown","isContinued":false}
         d:{"finishReason":"tool-calls"}
-    "#]].assert_eq(&told);
+    "#]].assert_eq(&received);
 }

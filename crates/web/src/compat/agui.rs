@@ -56,7 +56,7 @@ pub(crate) async fn run(
     let incoming = IncomingConversation {
         session: Some(&request.thread),
         agent: body.agent.as_deref(),
-        has_message: request.said.is_some(),
+        has_message: request.message.is_some(),
         earlier: formats::agui::earlier(&body.json),
         import: formats::agui::import,
     };
@@ -71,7 +71,7 @@ pub(crate) async fn run(
         known: request.messages,
         reason,
     };
-    let response = match request.said {
+    let response = match request.message {
         Some(message) => {
             let reason = if is_new { Reason::NewConversation } else { Reason::NewMessage };
             let submission = Submission { message, replaces: None, tools: request.tools };

@@ -163,12 +163,12 @@ pub(crate) async fn send_v4(
     let mut request = ui_v4::request(&body.json)?;
     let (chat, is_new) = find_or_create_chat(&app, &body, &request, ui_v4::import).await?;
     // In version 4, this is the only way to request another answer.
-    if let Some(said) = &request.said
+    if let Some(message) = &request.message
         && !is_new
-        && is_sent_again(&chat, said, &body.json).await?
+        && is_sent_again(&chat, message, &body.json).await?
     {
         request.trigger = Trigger::Regenerate;
-        request.message_id = said.id.clone();
+        request.message_id = message.id.clone();
     }
     answer(chat, is_new, request, V4).await
 }
@@ -178,19 +178,19 @@ pub(crate) async fn send_v4(
 /// it. A client that sends only the new message may repeat a text.
 async fn is_sent_again(
     chat: &Conversation,
-    said: &IncomingMessage,
+    message: &IncomingMessage,
     body: &Value,
 ) -> Result<bool, HttpError> {
-    if let Some(id) = &said.id {
+    if let Some(id) = &message.id {
         return Ok(find_message(chat, id).await?.is_some());
     }
     if chat.open_run().await?.is_some() || !body["message"].is_null() {
         return Ok(false);
     }
     let Some(last) = chat.last_user_message().await? else { return Ok(false) };
-    Ok(said.text == last.text
+    Ok(message.text == last.text
         && has_messages_before(chat, earlier_messages(body), last.first).await?
-        && has_same_files(chat, said, &last).await?)
+        && has_same_files(chat, message, &last).await?)
 }
 
 /// Returns whether the messages that a client sends may be the session's messages before a record
@@ -211,7 +211,7 @@ async fn has_messages_before(
 
 async fn has_same_files(
     chat: &Conversation,
-    said: &IncomingMessage,
+    message: &IncomingMessage,
     last: &LastUserMessage,
 ) -> Result<bool, HttpError> {
     let links = |sent: Option<&SentForm>| -> Vec<String> {
@@ -219,11 +219,11 @@ async fn has_same_files(
         links.map(|it| it.url.to_owned()).collect()
     };
     let mut blobs = Vec::new();
-    for file in &said.files {
+    for file in &message.files {
         blobs.push(import::attach(chat.app.store(), file).await?.blob);
     }
     let is_same = last.attachments.iter().map(|it| &it.blob).eq(&blobs);
-    Ok(is_same && links(said.sent.as_ref()) == links(last.sent.as_ref()))
+    Ok(is_same && links(message.sent.as_ref()) == links(last.sent.as_ref()))
 }
 
 /// Streams the active run of a chat from its beginning. The response has no content if there is no
@@ -263,7 +263,7 @@ async fn find_or_create_chat(
     let incoming = IncomingConversation {
         session: request.chat.as_deref(),
         agent: body.agent.as_deref(),
-        has_message: request.said.is_some(),
+        has_message: request.message.is_some(),
         earlier: earlier_messages(&body.json),
         import,
     };
@@ -290,14 +290,15 @@ async fn answer(
     request: Request,
     protocol: impl Protocol,
 ) -> Result<Response, PlainError> {
-    let Request { trigger, message_id, said, decided, known, tools, .. } = request;
-    let response = match (said, trigger) {
+    let Request { trigger, message_id, message, decided, known, tools, .. } = request;
+    let response = match (message, trigger) {
         (None, Trigger::Submit) => chat.resume(decided, &known, protocol).await?,
-        (said, Trigger::Regenerate)
+        (message, Trigger::Regenerate)
             if !is_new
-                && !ends_with_new_message(&chat, message_id.as_deref(), said.as_ref()).await? =>
+                && !ends_with_new_message(&chat, message_id.as_deref(), message.as_ref())
+                    .await? =>
         {
-            let of = match message_id.or(said.and_then(|it| it.id)) {
+            let of = match message_id.or(message.and_then(|it| it.id)) {
                 Some(id) => Some(find_message(&chat, &id).await?.ok_or_else(|| no_message(&id))?),
                 None => None,
             };
@@ -324,9 +325,9 @@ async fn answer(
 async fn ends_with_new_message(
     chat: &Conversation,
     answer: Option<&str>,
-    said: Option<&IncomingMessage>,
+    message: Option<&IncomingMessage>,
 ) -> Result<bool, HttpError> {
-    match (answer, said) {
+    match (answer, message) {
         (None, Some(IncomingMessage { id: Some(id), .. })) => {
             Ok(find_message(chat, id).await?.is_none())
         }
@@ -339,14 +340,14 @@ async fn ends_with_new_message(
 async fn replaced_message(
     chat: &Conversation,
     id: &str,
-    said: &IncomingMessage,
+    message: &IncomingMessage,
 ) -> Result<Option<String>, HttpError> {
     match find_message(chat, id).await? {
         Some(earlier) => {
             check_can_rewind(chat).await?;
             Ok(Some(earlier))
         }
-        None if said.id.as_deref() == Some(id) => Ok(None),
+        None if message.id.as_deref() == Some(id) => Ok(None),
         None => Err(no_message(id)),
     }
 }

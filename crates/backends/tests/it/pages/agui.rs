@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use formats::agui::testing::{Hearing, comes_back, folded, kept};
+use formats::agui::testing::{RunClient, folded, kept, reconnected};
 use serde_json::Value;
 use transcript::{Event, Record, ResponseId};
 
@@ -16,11 +16,11 @@ fn a_strict_client_accepts_every_recording() {
         for (run, log) in runs(&session.records) {
             let taken_back = taken_back(&log);
             for later in [0, 2, 9] {
-                let mut hearing = Hearing::new(&log, &run, later);
-                while let Some(n_told) = hearing.go_on() {
-                    let has = without(&taken_back, hearing.client.messages.clone());
-                    let kept = without(&taken_back, kept(&log[..n_told], &run));
-                    assert_eq!(has, kept, "{} {run} {n_told}", session.name);
+                let mut run_client = RunClient::new(&log, &run, later);
+                while let Some(n_sent) = run_client.advance() {
+                    let has = without(&taken_back, run_client.client.messages.clone());
+                    let kept = without(&taken_back, kept(&log[..n_sent], &run));
+                    assert_eq!(has, kept, "{} {run} {n_sent}", session.name);
                 }
             }
         }
@@ -35,7 +35,7 @@ fn a_client_can_reconnect_to_every_recording() {
             let whole = without(&taken_back, kept(&log, &run));
             for happened in (1..=log.len()).step_by(3) {
                 let had = folded(&log[..happened / 2], &run, 0).messages;
-                let client = comes_back(&log, &run, &had, happened);
+                let client = reconnected(&log, &run, &had, happened);
                 let has = without(&taken_back, client.messages);
                 assert_eq!(has, whole, "{} {run} {happened}", session.name);
             }

@@ -17,22 +17,22 @@ pub(crate) const EVENTS: List =
 
 fn import(events: &Value, setting: &Setting<'_>) -> Vec<Entry> {
     let mut builder = LogBuilder::new(setting);
-    let mut hearing = Hearing {
+    let mut reader = EventReader {
         builder: &mut builder,
-        told: Vec::new(),
+        pending: Vec::new(),
         open: HashSet::new(),
         known: HashSet::new(),
     };
-    items(events).iter().for_each(|it| hearing.hear(it));
-    hearing.tell_all();
+    items(events).iter().for_each(|it| reader.handle(it));
+    reader.import_all();
     builder.into_entries()
 }
 
-struct Hearing<'r, 'a> {
+struct EventReader<'r, 'a> {
     builder: &'r mut LogBuilder<'a>,
     /// Parts that were read but not imported yet, in the order in which they began. Several parts
     /// may be open at the same time.
-    told: Vec<Told>,
+    pending: Vec<Item>,
     /// Parts that have begun and not ended, as kind and id.
     open: HashSet<(Kind, String)>,
     /// Parts and results that were read, as kind and id. Lists of messages may repeat them.
@@ -49,7 +49,7 @@ enum Kind {
     Result,
 }
 
-enum Told {
+enum Item {
     Text { id: String, role: String, text: String },
     Thinking { id: String, text: String },
     Call { id: String, name: String, arguments: String },
@@ -57,7 +57,7 @@ enum Told {
     Custom(Value),
 }
 
-impl Told {
+impl Item {
     fn key(&self) -> Option<(Kind, &str)> {
         match self {
             Self::Text { id, .. } => Some((Kind::Text, id)),
@@ -79,24 +79,24 @@ impl Told {
     }
 }
 
-impl Hearing<'_, '_> {
-    fn hear(&mut self, event: &Value) {
+impl EventReader<'_, '_> {
+    fn handle(&mut self, event: &Value) {
         let message = as_text(event, "messageId").unwrap_or_default();
         let call = as_text(event, "toolCallId").unwrap_or_default();
         match event["type"].as_str().unwrap_or_default() {
             "RUN_STARTED" => self.start(event),
             "RUN_FINISHED" => self.finish(event),
             "RUN_ERROR" => {
-                self.tell_all();
+                self.import_all();
                 let error = Some(run_error(event));
                 self.builder.end(Ending { error, ..Ending::of(RunStatus::Failed) });
             }
             "STEP_STARTED" => {
-                self.tell_ended();
+                self.import_ended();
                 self.builder.step();
             }
             "STEP_FINISHED" => {
-                self.tell_ended();
+                self.import_ended();
                 self.builder.end_step(None, None);
             }
             "TEXT_MESSAGE_START" => self.begin(text(event, message)),
@@ -115,21 +115,21 @@ impl Hearing<'_, '_> {
                 self.end(Kind::Call, call);
                 self.known.insert((Kind::Text, message.to_owned()));
                 if call.is_empty() || self.known.insert((Kind::Result, call.to_owned())) {
-                    self.told.push(Told::Result(event.clone()));
+                    self.pending.push(Item::Result(event.clone()));
                 }
             }
             "MESSAGES_SNAPSHOT" => {
-                self.tell_ended();
-                self.say_new(&event["messages"]);
+                self.import_ended();
+                self.import_new(&event["messages"]);
             }
             "REASONING_START" | "REASONING_END" => (),
-            _ => self.told.push(Told::Custom(event.clone())),
+            _ => self.pending.push(Item::Custom(event.clone())),
         }
     }
 
     fn start(&mut self, event: &Value) {
-        self.tell_all();
-        self.say_new(&event["input"]["messages"]);
+        self.import_all();
+        self.import_new(&event["input"]["messages"]);
         if !self.builder.is_in_run() {
             let id = as_text(event, "runId");
             self.builder.begin(&Beginning { id, ..Beginning::default() });
@@ -137,7 +137,7 @@ impl Hearing<'_, '_> {
     }
 
     /// Imports the messages of a list that were neither in an event nor in an earlier list.
-    fn say_new(&mut self, messages: &Value) {
+    fn import_new(&mut self, messages: &Value) {
         for it in items(messages) {
             if self.insert_new(it) {
                 message(it, self.builder);
@@ -164,7 +164,7 @@ impl Hearing<'_, '_> {
     }
 
     fn finish(&mut self, event: &Value) {
-        self.tell_all();
+        self.import_all();
         // It waits for its client.
         if event["outcome"]["type"] == "interrupt" || self.builder.has_open_calls() {
             return;
@@ -175,28 +175,28 @@ impl Hearing<'_, '_> {
         self.builder.end(Ending::of(status));
     }
 
-    fn begin(&mut self, told: Told) {
-        self.open.extend(told.key().map(|(kind, id)| (kind, id.to_owned())));
-        self.add(told);
+    fn begin(&mut self, pending: Item) {
+        self.open.extend(pending.key().map(|(kind, id)| (kind, id.to_owned())));
+        self.add(pending);
     }
 
     fn end(&mut self, kind: Kind, id: &str) {
         self.open.remove(&(kind, id.to_owned()));
     }
 
-    fn add(&mut self, told: Told) {
-        self.known.extend(told.key().map(|(kind, id)| (kind, id.to_owned())));
-        self.told.push(told);
+    fn add(&mut self, pending: Item) {
+        self.known.extend(pending.key().map(|(kind, id)| (kind, id.to_owned())));
+        self.pending.push(pending);
     }
 
     /// Appends a delta to a part, which begins if it is unknown. A delta of an unknown tool call is
     /// kept as a custom event, because the name of its tool is missing.
-    fn grow(&mut self, begun: Told, event: &Value) {
+    fn grow(&mut self, begun: Item, event: &Value) {
         let Some((kind, id)) = begun.key() else { return };
-        let is_there = self.told.iter_mut().any(|it| it.grown(kind, id).is_some());
+        let is_there = self.pending.iter_mut().any(|it| it.grown(kind, id).is_some());
         match kind {
             _ if is_there => self.push(kind, id, event),
-            Kind::Call => self.told.push(Told::Custom(event.clone())),
+            Kind::Call => self.pending.push(Item::Custom(event.clone())),
             _ => {
                 let id = id.to_owned();
                 self.begin(begun);
@@ -207,12 +207,12 @@ impl Hearing<'_, '_> {
 
     /// Appends a `*_CHUNK` event to its part, which begins if it is unknown. Without an id, the
     /// event continues the last part of its kind.
-    fn chunk(&mut self, begun: Told, event: &Value) {
+    fn chunk(&mut self, begun: Item, event: &Value) {
         let Some((kind, id)) = begun.key() else { return };
-        let keys = self.told.iter().rev().filter_map(Told::key);
+        let keys = self.pending.iter().rev().filter_map(Item::key);
         let last = keys.filter(|(it, _)| *it == kind).map(|(_, id)| id).next();
         let id = if id.is_empty() { last.unwrap_or_default() } else { id }.to_owned();
-        if !self.told.iter_mut().any(|it| it.grown(kind, &id).is_some()) {
+        if !self.pending.iter_mut().any(|it| it.grown(kind, &id).is_some()) {
             self.add(begun);
         }
         self.push(kind, &id, event);
@@ -220,40 +220,40 @@ impl Hearing<'_, '_> {
 
     fn push(&mut self, kind: Kind, id: &str, event: &Value) {
         let delta = event["delta"].as_str().unwrap_or_default();
-        if let Some(grown) = self.told.iter_mut().rev().find_map(|it| it.grown(kind, id)) {
+        if let Some(grown) = self.pending.iter_mut().rev().find_map(|it| it.grown(kind, id)) {
             grown.push_str(delta);
         }
     }
 
-    /// Imports all parts that have ended. Open parts remain in `told`.
-    fn tell_ended(&mut self) {
+    /// Imports all parts that have ended. Open parts remain in `pending`.
+    fn import_ended(&mut self) {
         let open = std::mem::take(&mut self.open);
         let is_open =
-            |it: &Told| it.key().is_some_and(|(kind, id)| open.contains(&(kind, id.to_owned())));
-        let told = std::mem::take(&mut self.told);
-        let (kept, ended): (Vec<Told>, Vec<Told>) = told.into_iter().partition(is_open);
-        ended.into_iter().for_each(|it| self.tell(it));
-        (self.told, self.open) = (kept, open);
+            |it: &Item| it.key().is_some_and(|(kind, id)| open.contains(&(kind, id.to_owned())));
+        let pending = std::mem::take(&mut self.pending);
+        let (kept, ended): (Vec<Item>, Vec<Item>) = pending.into_iter().partition(is_open);
+        ended.into_iter().for_each(|it| self.import_item(it));
+        (self.pending, self.open) = (kept, open);
     }
 
-    fn tell_all(&mut self) {
+    fn import_all(&mut self) {
         self.open.clear();
-        self.tell_ended();
+        self.import_ended();
     }
 
-    fn tell(&mut self, told: Told) {
-        match told {
-            Told::Text { id, role, text } if role == "assistant" => {
+    fn import_item(&mut self, pending: Item) {
+        match pending {
+            Item::Text { id, role, text } if role == "assistant" => {
                 self.builder.text_as(Some(&id), &text);
             }
-            Told::Text { id, role, text } => {
+            Item::Text { id, role, text } => {
                 message(&json!({ "id": id, "role": role, "content": text }), self.builder);
             }
-            Told::Thinking { id, text } => self.builder.thinking(Some(&id), &text, false),
-            Told::Call { id, name, arguments } => {
+            Item::Thinking { id, text } => self.builder.thinking(Some(&id), &text, false),
+            Item::Call { id, name, arguments } => {
                 self.builder.call(Some(&id), &name, &arguments);
             }
-            Told::Result(event) => {
+            Item::Result(event) => {
                 let text = match &event["content"] {
                     Value::String(text) => text.clone(),
                     pieces => {
@@ -263,7 +263,7 @@ impl Hearing<'_, '_> {
                 };
                 result(&event, &text, self.builder);
             }
-            Told::Custom(event) => {
+            Item::Custom(event) => {
                 let name = as_text(&event, "name").and_then(|it| it.strip_prefix("data-"));
                 match name.filter(|_| event["type"] == "CUSTOM") {
                     Some(name) => data(&json!({ "data": event["value"] }), name, self.builder),
@@ -274,18 +274,18 @@ impl Hearing<'_, '_> {
     }
 }
 
-fn text(event: &Value, id: &str) -> Told {
+fn text(event: &Value, id: &str) -> Item {
     let role = as_text(event, "role").unwrap_or("assistant").to_owned();
-    Told::Text { id: id.to_owned(), role, text: String::new() }
+    Item::Text { id: id.to_owned(), role, text: String::new() }
 }
 
-fn thinking(id: &str) -> Told {
-    Told::Thinking { id: id.to_owned(), text: String::new() }
+fn thinking(id: &str) -> Item {
+    Item::Thinking { id: id.to_owned(), text: String::new() }
 }
 
-fn tool_call(event: &Value, id: &str) -> Told {
+fn tool_call(event: &Value, id: &str) -> Item {
     let name = as_text(event, "toolCallName").unwrap_or_default().to_owned();
-    Told::Call { id: id.to_owned(), name, arguments: String::new() }
+    Item::Call { id: id.to_owned(), name, arguments: String::new() }
 }
 
 fn run_error(event: &Value) -> ErrorInfo {

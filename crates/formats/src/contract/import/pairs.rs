@@ -18,14 +18,14 @@ pub(super) struct Pairs {
 
 /// Tool calls that may still get a result: a queue for each turn that has any, oldest turn first.
 #[derive(Default)]
-struct Turns(Vec<(usize, VecDeque<Place>)>);
+struct TextSequencer(Vec<(usize, VecDeque<Place>)>);
 
 #[derive(Default)]
 struct Open<'a> {
     turn: usize,
-    by_id: HashMap<&'a str, Turns>,
-    by_name: HashMap<&'a str, Turns>,
-    without_id: HashMap<&'a str, Turns>,
+    by_id: HashMap<&'a str, TextSequencer>,
+    by_name: HashMap<&'a str, TextSequencer>,
+    without_id: HashMap<&'a str, TextSequencer>,
 }
 
 impl Pairs {
@@ -85,7 +85,7 @@ impl<'a> Open<'a> {
     }
 }
 
-impl Turns {
+impl TextSequencer {
     fn push(&mut self, turn: usize, place: Place) {
         match self.0.last_mut() {
             Some((newest, places)) if *newest == turn => places.push_back(place),

@@ -7,7 +7,7 @@ use crate::contract::{Message, Role, StatusType, Statuses, import, messages};
 use crate::import::tests::{lines, setting, transcript};
 
 #[test]
-fn what_others_have_kept() {
+fn messages_of_other_programs_are_imported() {
     let kept = json!([
         { "id": "1", "role": "user", "content": "look" },
         { "id": "2", "role": "assistant", "content": "", "metadata": { "tool_calls": [{ "name": "list" }] } },
@@ -30,7 +30,7 @@ fn what_others_have_kept() {
     "#]].assert_eq(&lines(&import(&kept, &setting())));
 }
 
-/// Others may tell of the error first, and why the run stopped after it.
+/// Other programs may send the error before the reason of the stop.
 #[test]
 fn an_error_and_a_stop_are_of_one_run_in_either_order() {
     let continuation =
@@ -85,11 +85,11 @@ fn a_thinking_status_is_thinking_of_the_answer_that_follows() {
         thought,
         { "id": "2", "role": "assistant", "content": "There." },
     ]);
-    let told = transcript(import(&kept, &setting()));
+    let received = transcript(import(&kept, &setting()));
     let out: Vec<Message> =
-        told.messages.iter().flat_map(|it| messages(it, Statuses::All)).collect();
-    let said: Vec<_> =
+        received.messages.iter().flat_map(|it| messages(it, Statuses::All)).collect();
+    let roles: Vec<_> =
         out.iter().map(|it| (it.role, it.metadata.status_type, it.content.as_str())).collect();
     let thinking = (Role::Status, Some(StatusType::Thinking), "Where is it?");
-    assert_eq!(said, [(Role::User, None, "look"), thinking, (Role::Assistant, None, "There.")]);
+    assert_eq!(roles, [(Role::User, None, "look"), thinking, (Role::Assistant, None, "There.")]);
 }

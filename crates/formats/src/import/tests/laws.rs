@@ -13,13 +13,13 @@ use crate::tests::{any_json, whole};
 use crate::ui::Profile;
 use crate::{agui, call, callboard, contract, fullstream, openai, ui, ui_v4};
 
-/// How a format is written, and what it cannot say.
+/// How a format is written, and what it cannot express.
 struct Law {
     word: &'static str,
     export: fn(&Transcript) -> Vec<Value>,
-    /// Answers that it can say.
+    /// Answers that it can express.
     says: fn(&RunMessage) -> bool,
-    /// Takes out what it does not say.
+    /// Removes what it does not contain.
     forgive: fn(&mut [Value]),
 }
 
@@ -54,7 +54,7 @@ impl Law {
     fn check(&self, log: &[Record]) {
         let log = whole(log);
         // The contract skips the assistant message of a run that says nothing, so its statuses cannot be
-        // told from those of the run before.
+        // distinguished from those of the run before.
         let is_silent = |it: &RunMessage| it.content().is_empty() && it.n_calls() == 0;
         if self.word == "contract" && log.messages.iter().any(|it| it.run().is_some_and(is_silent))
         {
@@ -206,8 +206,8 @@ fn file_url(file: &Attachment) -> String {
 }
 
 fn ours(transcript: &Transcript) -> Vec<Value> {
-    let told = transcript.messages.iter().filter(|it| !matches!(it.content, Content::Aside(_)));
-    told.map(|it| serde_json::to_value(callboard::message(it)).unwrap()).collect()
+    let received = transcript.messages.iter().filter(|it| !matches!(it.content, Content::Aside(_)));
+    received.map(|it| serde_json::to_value(callboard::message(it)).unwrap()).collect()
 }
 
 /// Removes the fields that only Callboard writes.
@@ -237,13 +237,13 @@ fn v4_messages(transcript: &Transcript) -> Vec<Value> {
     messages
 }
 
-/// That a text is the arguments of a call cannot be told without the call.
+/// Without the call, a text cannot be recognised as its arguments.
 fn no_hidden_leak(answer: &RunMessage) -> bool {
     let leaks = answer.texts().any(|(_, text)| text.leaked);
     !(leaks && answer.parts.iter().any(|it| it.parent.is_some()))
 }
 
-/// Which of an answer's annotations stands first is not said, nor is the number of an aside.
+/// The order of an answer's annotations and the number of an aside are not contained.
 fn but_for_places(messages: &mut [Value]) {
     for annotations in messages.iter_mut().filter_map(|it| it.get_mut("annotations")) {
         let annotations = annotations.as_array_mut().unwrap();
@@ -303,19 +303,19 @@ fn streams(transcript: &Transcript) -> Vec<Value> {
     transcript.messages.iter().filter_map(fullstream::message).collect()
 }
 
-/// An edit is told by the call that runs, not by the one that was proposed.
+/// Edited arguments are in the call that runs, not in the proposed one.
 fn as_proposed(answer: &RunMessage) -> bool {
     let was_edited = |it| call::accepted(it).is_some_and(|it| it.arguments.is_some());
     !answer.calls().any(was_edited)
 }
 
 fn contract_messages(transcript: &Transcript) -> Vec<Value> {
-    let told = |it: &Message| contract::messages(it, contract::Statuses::Lasting);
-    let messages = transcript.messages.iter().flat_map(told);
+    let received = |it: &Message| contract::messages(it, contract::Statuses::Lasting);
+    let messages = transcript.messages.iter().flat_map(received);
     messages.map(|it| serde_json::to_value(it).unwrap()).collect()
 }
 
-/// Arguments that are no object are not said.
+/// Arguments that are no object are not contained.
 fn but_for_odd_arguments(messages: &mut [Value]) {
     for message in messages {
         let calls = message["metadata"].get_mut("tool_calls").and_then(Value::as_array_mut);

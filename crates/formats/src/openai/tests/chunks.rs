@@ -37,17 +37,17 @@ fn responses(log: &[Record], cut: usize, run: &ResponseId, calls: OtherCalls) ->
     let mut stream = Chunks::new(run.clone(), options(calls));
     let mut responses: Vec<Response> = Vec::new();
     let mut chunks = stream.replay(&log[..cut]);
-    for n_told in cut..=log.len() {
+    for n_sent in cut..=log.len() {
         if stream.is_over() && !chunks.is_empty() {
             let completion = whole_response(&stream);
             responses.push(Response { chunks: std::mem::take(&mut chunks), completion });
         }
-        let Some(next) = log.get(n_told) else { break };
+        let Some(next) = log.get(n_sent) else { break };
         if !stream.is_over() {
             chunks.extend(stream.apply(next));
-        } else if let Some(body) = results(&log[..=n_told], run, &responses) {
+        } else if let Some(body) = results(&log[..=n_sent], run, &responses) {
             stream = Chunks::new(run.clone(), options(calls));
-            chunks = stream.replay_unknown(&log[..=n_told], &request(&body).unwrap().known);
+            chunks = stream.replay_unknown(&log[..=n_sent], &request(&body).unwrap().known);
         }
     }
     check_canonical(&chunks);
@@ -220,7 +220,7 @@ const CLIENT_LOG: &str = r#"
 "#;
 
 #[test]
-fn a_run_that_waits_for_its_client_is_told_in_several_responses() {
+fn waiting_run_is_sent_in_several_responses() {
     let log = read(CLIENT_LOG);
     check_law(&log, 0..=log.len());
     let responses = responses(&log, 0, &ResponseId::new("r1"), OtherCalls::Reasoning);
@@ -233,7 +233,7 @@ fn a_run_that_waits_for_its_client_is_told_in_several_responses() {
 }
 
 #[test]
-fn a_client_hears_of_its_own_calls_and_has_the_next_word() {
+fn client_gets_only_its_own_calls() {
     let log = read(
         r#"
         r1 {"type":"run_start","agent":"demo","trigger":"user"}
@@ -260,7 +260,7 @@ fn a_client_hears_of_its_own_calls_and_has_the_next_word() {
 }
 
 #[test]
-fn why_the_model_stopped_is_said_in_openais_words() {
+fn stop_reasons_are_those_of_openai() {
     let words = [
         ("stop", "stop"),
         ("length", "length"),
@@ -268,7 +268,7 @@ fn why_the_model_stopped_is_said_in_openais_words() {
         ("tool_calls", "stop"),
         ("end_turn", "stop"),
     ];
-    for (reason, told) in words {
+    for (reason, received) in words {
         let log = read(&format!(
             r#"r1 {{"type":"run_start","agent":"demo","trigger":"user"}}
                r1 {{"type":"step_start","index":0}}
@@ -280,7 +280,7 @@ fn why_the_model_stopped_is_said_in_openais_words() {
         let [Response { chunks, completion }] = told_here.as_slice() else { panic!("{reason}") };
         let ends = chunks.iter().map(|it| &it["choices"][0]["finish_reason"]);
         let ends: Vec<&Value> = ends.filter(|it| !it.is_null()).collect();
-        assert_eq!(ends, [told]);
-        assert_eq!(completion["choices"][0]["finish_reason"], told);
+        assert_eq!(ends, [received]);
+        assert_eq!(completion["choices"][0]["finish_reason"], received);
     }
 }

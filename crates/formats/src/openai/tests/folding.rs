@@ -43,7 +43,7 @@ pub(super) fn fold(chunks: &[Value], client: Client) -> Folded {
     folded
 }
 
-/// Texts are put together; everything else is what was said last.
+/// Texts are concatenated; for everything else, the last value counts.
 fn fold_as_node(message: &mut Map<String, Value>, delta: &Map<String, Value>) {
     for (name, more) in delta {
         match name.as_str() {
@@ -121,31 +121,31 @@ fn the_folds_are_those_of_the_clients() {
         let chunks = case["chunks"].as_array().unwrap();
         for (client, name) in [(Client::Node, "node"), (Client::Python, "python")] {
             let folded = fold(chunks, client);
-            assert_eq!(told(&folded), case[name], "{} {name}", case["name"]);
+            assert_eq!(received(&folded), case[name], "{} {name}", case["name"]);
         }
     }
 }
 
 /// In the words of the fixture.
-fn told(folded: &Folded) -> Value {
+fn received(folded: &Folded) -> Value {
     let Folded { message, finish_reason, usage } = folded;
     let calls = message["tool_calls"].as_array().into_iter().flatten().map(|call| {
         let function = &call["function"];
         json!({ "id": call["id"], "name": function["name"], "arguments": function["arguments"] })
     });
     let text = message["content"].as_str().unwrap_or_default();
-    let mut told = json!({ "text": text, "toolCalls": calls.collect::<Vec<_>>() });
+    let mut received = json!({ "text": text, "toolCalls": calls.collect::<Vec<_>>() });
     for (name, value) in
         [("reasoning", message.get("reasoning_content")), ("refusal", message.get("refusal"))]
     {
         if let Some(value) = value.filter(|it| it.is_string()) {
-            told[name] = value.clone();
+            received[name] = value.clone();
         }
     }
-    told["finishReason"] = json!(finish_reason);
+    received["finishReason"] = json!(finish_reason);
     if !usage.is_null() {
         let (input, output) = (&usage["prompt_tokens"], &usage["completion_tokens"]);
-        told["usage"] = json!({ "input": input, "output": output });
+        received["usage"] = json!({ "input": input, "output": output });
     }
-    told
+    received
 }

@@ -56,11 +56,11 @@ fn the_end_is_new() {
         json!({ "stream": true, "stream_options": { "include_usage": true }, "temperature": 0 });
     let read = request(&ask(messages, asked)).unwrap();
     assert!(read.stream && read.include_usage);
-    let said = read.said.unwrap();
-    assert_eq!((read.model.as_str(), said.text.as_str()), ("demo", "look"));
-    let kinds: Vec<&str> = said.files.iter().map(|it| it.media_type.as_str()).collect();
+    let message = read.message.unwrap();
+    assert_eq!((read.model.as_str(), message.text.as_str()), ("demo", "look"));
+    let kinds: Vec<&str> = message.files.iter().map(|it| it.media_type.as_str()).collect();
     assert_eq!(kinds, ["image/png", "text/plain"]);
-    assert_eq!(said.files[1].name.as_deref(), Some("a.txt"));
+    assert_eq!(message.files[1].name.as_deref(), Some("a.txt"));
     assert_eq!(read.before, json!([{ "role": "developer", "content": "Be brief." }]));
 }
 
@@ -71,11 +71,11 @@ fn results_are_new_until_the_assistant_has_spoken() {
     let as_given = [output("c1", json!({ "a": 1 })), output("c2", json!("{ \"a\": 1 }"))];
     let messages = json!([user("x"), calls(2), first, second]);
     let at_the_end = read(messages.clone());
-    assert_eq!((at_the_end.said, &at_the_end.before), (None, &messages));
+    assert_eq!((at_the_end.message, &at_the_end.before), (None, &messages));
     assert_eq!(at_the_end.results, as_given);
-    let then_said = read(json!([user("x"), calls(2), first, second, user("and?")]));
-    assert_eq!(then_said.said.unwrap().text, "and?");
-    assert_eq!((then_said.before, then_said.results), (messages, as_given.to_vec()));
+    let with_message = read(json!([user("x"), calls(2), first, second, user("and?")]));
+    assert_eq!(with_message.message.unwrap().text, "and?");
+    assert_eq!((with_message.before, with_message.results), (messages, as_given.to_vec()));
     let answered = json!([user("x"), calls(1), first, { "role": "assistant", "content": "So." }, user("and?")]);
     assert_eq!(read(answered).results, []);
     assert_eq!(read(json!([first])).results, as_given[..1], "the session has the rest");

@@ -7,7 +7,7 @@ use transcript::Transcript;
 use super::{LOG, read, reader};
 use crate::openai::{Files, Reader, conversation, history_in_one_message};
 
-fn told(cut: usize) -> Vec<Value> {
+fn received(cut: usize) -> Vec<Value> {
     let transcript = Transcript::replay(&read(LOG)[..cut]);
     history_in_one_message(&conversation(
         &transcript,
@@ -16,10 +16,10 @@ fn told(cut: usize) -> Vec<Value> {
 }
 
 #[test]
-fn all_that_was_said_is_in_one_message() {
+fn one_message_contains_the_whole_history() {
     let n_records = read(LOG).len();
     for cut in 1..=n_records {
-        let messages = told(cut);
+        let messages = received(cut);
         assert_eq!(messages.len(), 1, "cut at {cut}");
         let text = messages[0].to_string();
         let all = conversation(&Transcript::replay(&read(LOG)[..cut]), &reader());
@@ -28,7 +28,7 @@ fn all_that_was_said_is_in_one_message() {
             assert!(text.contains(&quoted[1..quoted.len() - 1]), "{word} in {text}");
         }
     }
-    let texts = told(n_records)[0]["content"].as_array().unwrap().clone();
+    let texts = received(n_records)[0]["content"].as_array().unwrap().clone();
     let texts: Vec<&str> = texts.iter().map(|it| it["text"].as_str().unwrap()).collect();
     expect![[r#"
         This is how the conversation went so far:
@@ -60,14 +60,14 @@ fn all_that_was_said_is_in_one_message() {
 }
 
 #[test]
-fn where_nothing_was_said_before_nothing_is_added() {
+fn without_history_messages_stay_unchanged() {
     let alone = json!([{ "role": "user", "content": "hello" }]);
     let alone = alone.as_array().unwrap();
     assert_eq!(history_in_one_message(alone), *alone);
 }
 
 #[test]
-fn results_that_came_last_are_gone_on_from() {
+fn results_at_the_end_are_continued() {
     let call =
         json!({ "id": "c", "type": "function", "function": { "name": "pick", "arguments": "{}" } });
     let messages = [
@@ -75,9 +75,9 @@ fn results_that_came_last_are_gone_on_from() {
         json!({ "role": "assistant", "content": null, "tool_calls": [call] }),
         json!({ "role": "tool", "tool_call_id": "c", "content": "teal" }),
     ];
-    let told = &history_in_one_message(&messages)[0]["content"];
+    let received = &history_in_one_message(&messages)[0]["content"];
     let texts: Vec<&str> =
-        told.as_array().unwrap().iter().map(|it| it["text"].as_str().unwrap()).collect();
+        received.as_array().unwrap().iter().map(|it| it["text"].as_str().unwrap()).collect();
     expect![[r#"
         Which colour?
         ---

@@ -18,7 +18,7 @@ fn exported(transcript: &Transcript) -> Value {
 }
 
 #[test]
-fn what_is_no_list_of_calls_goes_out_as_it_came() {
+fn invalid_call_list_stays_unchanged() {
     for raw in ["[{\"id\":", "{\"id\":1}", "7", "[7]", "search(weather)"] {
         let kept = json!([{ "id": "a.step1", "role": "assistant", "content": "", "timestamp": 5, "toolCalls": raw }]);
         let again = transcript(import(&kept, &setting()));
@@ -58,7 +58,7 @@ fn calls_as_text_and_as_array_with_all_and_with_missing_fields() {
 }
 
 #[test]
-fn a_step_that_says_nothing_has_no_message() {
+fn empty_step_has_no_message() {
     let log = read(
         r#"
         - {"type":"user_message","messageId":"m1","text":"look"}

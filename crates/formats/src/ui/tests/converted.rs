@@ -67,9 +67,9 @@ fn calls_are_kept_in_the_states_that_were_seen() {
     for (name, tool, rest) in CASES {
         let case = case(name);
         let seen = case["messages"].as_array().unwrap();
-        let said = &seen[0]["parts"][0]["text"];
+        let text = &seen[0]["parts"][0]["text"];
         let mut log = format!(
-            r#"- {{"type":"user_message","messageId":"u1","text":{said}}}
+            r#"- {{"type":"user_message","messageId":"u1","text":{text}}}
                a1 {{"type":"run_start","agent":"x","trigger":"user"}}
                a1 {{"type":"step_start","index":0}}
             "#

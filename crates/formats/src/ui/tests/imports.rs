@@ -8,7 +8,7 @@ use crate::import::tests::{lines, setting};
 use crate::ui::{self, Profile};
 
 #[test]
-fn what_others_have_kept() {
+fn messages_of_other_programs_are_imported() {
     let messages = json!([
         { "id": "u1", "role": "user", "parts": [{ "type": "text", "text": "hi" }, { "type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AA==" }] },
         { "id": "a1", "role": "assistant", "parts": [
@@ -34,7 +34,7 @@ fn what_others_have_kept() {
 
 /// Each with all that it can have; the questions about calls have names of ours.
 #[test]
-fn parts_of_others_come_back_as_they_came() {
+fn foreign_parts_survive_a_round_trip() {
     let signed = json!({ "anthropic": { "signature": "s" } });
     let call = json!({
         "type": "tool-search", "toolCallId": "c1", "state": "output-available", "input": { "q": 1 },
@@ -71,8 +71,8 @@ fn parts_of_others_come_back_as_they_came() {
     let end =
         [json!({ "type": "step-start" }), json!({ "type": "text", "text": "", "state": "done" })];
     let parts: Vec<Value> = [&of_all[..], &asked, &new, &end].concat();
-    let brought = json!([{ "id": "a1", "role": "assistant", "parts": parts }]);
-    let entries = ui::import(&brought, &setting());
+    let imported = json!([{ "id": "a1", "role": "assistant", "parts": parts }]);
+    let entries = ui::import(&imported, &setting());
     let records: Vec<Record> = (1..)
         .zip(entries)
         .map(|(seq, it)| {
@@ -96,15 +96,15 @@ fn parts_of_others_come_back_as_they_came() {
 }
 
 #[test]
-fn what_its_readers_would_not_take_does_not_come_back() {
+fn invalid_extras_are_dropped() {
     let parts = json!([
         { "type": "text", "text": "a", "state": "done", "providerMetadata": { "x": 1 }, "citations": null },
         { "type": "tool-t", "toolCallId": "c1", "state": "output-available", "input": {}, "output": 1, "providerExecuted": "yes" },
         { "type": "file", "mediaType": "image/png", "url": "data:,", "filename": null },
     ]);
-    let brought = json!([{ "id": "a1", "role": "assistant", "parts": parts }]);
-    let told = lines(&ui::import(&brought, &setting()));
-    assert!(!told.contains("part_extras"), "{told}");
+    let imported = json!([{ "id": "a1", "role": "assistant", "parts": parts }]);
+    let received = lines(&ui::import(&imported, &setting()));
+    assert!(!received.contains("part_extras"), "{received}");
     let file = transcript::PartKind::Unrecognized {
         source: "part".into(),
         raw: parts[2].to_string(),

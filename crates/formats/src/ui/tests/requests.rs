@@ -11,25 +11,25 @@ fn read(messages: Value) -> Request {
     request(&json!({ "id": "chat", "messages": messages, "trigger": "submit-message" })).unwrap()
 }
 
-fn said(id: &str, text: &str) -> Value {
+fn message(id: &str, text: &str) -> Value {
     json!({ "id": id, "role": "user", "parts": [{ "type": "text", "text": text }] })
 }
 
 #[test]
-fn a_user_says_something() {
+fn request_with_a_user_message() {
     let old =
         json!({ "id": "m1", "role": "user", "parts": [{ "type": "text", "text": "before" }] });
     let file = json!({ "type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AA==", "filename": "a.png" });
     let new = json!({ "id": "m2", "role": "user", "parts": [file, { "type": "text", "text": "look" }, { "type": "data-x", "data": 1 }] });
-    let said = read(json!([old, new.clone()])).said.unwrap();
-    assert_eq!((said.id.as_deref(), said.text.as_str()), (Some("m2"), "look"));
+    let message = read(json!([old, new.clone()])).message.unwrap();
+    assert_eq!((message.id.as_deref(), message.text.as_str()), (Some("m2"), "look"));
     let url = "data:image/png;base64,AA==".to_owned();
     assert_eq!(
-        said.files,
+        message.files,
         [File { media_type: "image/png".into(), name: Some("a.png".into()), url }]
     );
     let alone = request(&json!({ "id": "chat", "message": new })).unwrap();
-    assert_eq!(alone.said, Some(said));
+    assert_eq!(alone.message, Some(message));
 }
 
 #[test]
@@ -60,10 +60,10 @@ fn a_client_decides_and_gives_results() {
         Decided::Error { call: call(), error: "boom".into() },
     ];
     let alone = read(json!([answer]));
-    assert_eq!((alone.said, alone.decided), (None, decided.to_vec()));
-    let next = |id: &str| said(id, "And now?");
+    assert_eq!((alone.message, alone.decided), (None, decided.to_vec()));
+    let next = |id: &str| message(id, "And now?");
     let with_more = read(json!([answer, next("u2"), next("u3")]));
-    assert_eq!(with_more.said.unwrap().id.as_deref(), Some("u3"));
+    assert_eq!(with_more.message.unwrap().id.as_deref(), Some("u3"));
     assert_eq!(with_more.decided, decided);
     let later = json!({ "id": "a2", "role": "assistant", "parts": [] });
     assert_eq!(read(json!([answer, later, next("u2")])).decided, []);
@@ -74,12 +74,12 @@ fn an_answer_is_wanted_anew() {
     let body =
         json!({ "id": "chat", "messages": [], "trigger": "regenerate-message", "messageId": "r1" });
     let read = request(&body).unwrap();
-    assert_eq!((read.trigger, read.said), (Trigger::Regenerate, None));
+    assert_eq!((read.trigger, read.message), (Trigger::Regenerate, None));
     assert_eq!(read.message_id.as_deref(), Some("r1"));
 }
 
 #[test]
-fn bad_requests_say_what_is_wrong() {
+fn bad_requests_get_a_reason() {
     let bad = [
         json!(7),
         json!({}),

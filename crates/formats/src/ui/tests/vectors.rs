@@ -106,7 +106,7 @@ fn versions_6_and_7() {
 
 /// The library's own server makes a stream of what its model does: from ours, a client has the same.
 #[test]
-fn what_the_library_does_is_told_as_it_tells_it() {
+fn stream_equals_that_of_the_library() {
     for line in include_str!("../../../fixtures/fullstream/real.jsonl").lines() {
         let case: Value = serde_json::from_str(line).unwrap();
         let log = records(crate::fullstream::import(&case["fullStream"], &setting()));
@@ -121,7 +121,7 @@ fn what_the_library_does_is_told_as_it_tells_it() {
 
 /// In chunks that every version knows, up to an error, after which clients read nothing.
 fn as_we_would(chunks: &[Value]) -> Vec<Value> {
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     for chunk in chunks {
         let mut chunk = chunk.clone();
         let fields = chunk.as_object_mut().unwrap();
@@ -131,23 +131,23 @@ fn as_we_would(chunks: &[Value]) -> Vec<Value> {
                 let error = fields.shift_remove("errorText");
                 let id = fields["toolCallId"].clone();
                 fields.insert("type".to_owned(), json!("tool-input-available"));
-                told.push(chunk);
-                told.push(
+                received.push(chunk);
+                received.push(
                     json!({ "type": "tool-output-error", "toolCallId": id, "errorText": error }),
                 );
             }
             "error" => {
-                told.push(chunk);
+                received.push(chunk);
                 break;
             }
-            _ => told.push(chunk),
+            _ => received.push(chunk),
         }
     }
-    told
+    received
 }
 
-/// But for what errors say, which the library hides; for ids; for a text that an error broke off, which
-/// we close; and for a message in which nothing was said, to which we give a part.
+/// Normalises the differences: texts of errors, which the library hides; ids; a text that an error cut off, which
+/// we close; and a message without parts, to which we add one.
 fn without_wording(mut message: Value) -> Value {
     let parts = message["parts"].as_array_mut().unwrap();
     if parts.is_empty() {

@@ -29,7 +29,7 @@ fn the_example_of_a_question_about_the_weather() {
 }
 
 #[test]
-fn content_that_no_part_holds_is_told_before_the_parts() {
+fn content_outside_parts_precedes_them() {
     let text = |text: &str| json!({ "type": "text", "text": text });
     let call = json!({ "type": "tool-invocation", "toolInvocation": {
         "state": "result", "toolCallId": "c1", "toolName": "ls", "args": {}, "result": "a" } });
@@ -89,7 +89,7 @@ fn messages_have_the_times_of_their_last_rows() {
 }
 
 #[test]
-fn the_newest_may_come_first_in_rows_of_one_moment() {
+fn rows_of_one_moment_may_be_newest_first() {
     let rows = [row("u1", "USER", "look", 0), row("x1", "AI_MESSAGE", "I see.", 0)];
     let rows: Vec<Value> = rows
         .into_iter()
@@ -101,7 +101,7 @@ fn the_newest_may_come_first_in_rows_of_one_moment() {
 }
 
 #[test]
-fn json_that_somebody_said_is_what_they_said() {
+fn json_as_user_text_stays_text() {
     for text in [r#"{"a":1}"#, "[1]", r#"{"content":7}"#, "{"] {
         let rows = [row("u1", "USER", text, 0), row("x1", "AI_MESSAGE", text, 1)];
         let read = exported(&transcript(ui_v4::import_rows(&json!(rows), &setting())));
@@ -113,7 +113,7 @@ fn json_that_somebody_said_is_what_they_said() {
 }
 
 #[test]
-fn a_failure_says_what_is_known_of_it() {
+fn failure_keeps_the_known_details() {
     let failed = |result: Value| {
         let invocation = json!({ "state": "result", "toolCallId": "c1", "toolName": "ls", "args": {}, "result": result });
         let message = json!({
@@ -132,7 +132,7 @@ fn a_failure_says_what_is_known_of_it() {
 
 /// A rejected call has a whole result, one that broke off, or none.
 #[test]
-fn a_rejected_call_is_denied_whatever_its_result_says() {
+fn rejected_call_is_denied_despite_its_result() {
     let mut calls = row("x1", "AI_TOOL", "", 1);
     calls["toolCalls"] =
         json!([{ "id": "c1", "name": "rm", "arguments": "{}", "validated": false }]);

@@ -175,8 +175,8 @@ pub(crate) async fn complete(
         Options { model: request.model.clone(), include_usage: request.include_usage, other_calls };
     let target = find_target(&app, &request, session).await?;
     let conversation = target.conversation().clone();
-    if let Some(said) = &mut request.said {
-        said.id = Some(client_id_of(&conversation, &attempt, &body).await?);
+    if let Some(message) = &mut request.message {
+        message.id = Some(client_id_of(&conversation, &attempt, &body).await?);
     }
     let is_streamed = request.stream;
     let response = answer(target, request, OpenAi(options)).await?;
@@ -246,7 +246,7 @@ async fn find_target(
     if !archived && session_exists(app, session, chosen).await.map_err(|it| it.about("model"))? {
         return Ok(RequestTarget::Known(conversation));
     }
-    let tools: &[_] = if request.said.is_none() { &request.tools } else { &[] };
+    let tools: &[_] = if request.message.is_none() { &request.tools } else { &[] };
     let earlier = request.before.as_array().map(Vec::as_slice).unwrap_or_default();
     let import = openai::import;
     let new = NewConversation { session, agent, earlier, import, archived, tools };
@@ -268,7 +268,7 @@ async fn find_waiting_run(
         return Ok(None);
     }
     let conversation = Conversation { app: app.clone(), session };
-    if request.said.is_some() {
+    if request.message.is_some() {
         let cancel = |reply| Command::Cancel { by: "user".to_owned(), unless_asking: false, reply };
         conversation.ask(cancel).await?;
         return Ok(None);
@@ -282,8 +282,8 @@ async fn answer(
     request: Request,
     protocol: OpenAi,
 ) -> Result<RunResponse<OpenAi>, HttpError> {
-    let Request { said, results, known, tools, .. } = request;
-    match (target, said) {
+    let Request { message, results, known, tools, .. } = request;
+    match (target, message) {
         (RequestTarget::New(conversation), Some(message)) => {
             let submission = Submission { message, replaces: None, tools };
             conversation.submit(submission, protocol).await
