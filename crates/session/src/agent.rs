@@ -29,15 +29,25 @@ pub(crate) struct Program {
     /// Reserved id of the next run that the program begins by itself. `None` until the backend has
     /// got a new one.
     pub(crate) spare: Option<ResponseId>,
-    /// Whether the program was idle before this run and has written no line during it.
-    pub(crate) is_silent: bool,
-    /// Whether the program was asked to end.
-    pub(crate) is_ending: bool,
     /// Whether the program has a conversation of its own, which it resumed or began in this
     /// process.
     pub(crate) remembers: bool,
     idle_limit_ms: u64,
-    idle_since: Option<Millis>,
+    activity: Activity,
+}
+
+/// Activity of a program's process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Activity {
+    /// The program works on a run.
+    Busy,
+    /// The program was given a run after it had been idle, and has written no line since. If it
+    /// exits, it had probably ended before the run.
+    Silent,
+    /// The program has no run.
+    Idle { since: Millis },
+    /// The program was asked to end.
+    Ending,
 }
 
 impl Agent {
@@ -48,11 +58,9 @@ impl Agent {
                 Family::Program(Program {
                     backend,
                     spare: None,
-                    is_silent: false,
-                    is_ending: false,
                     remembers: is_resumed,
                     idle_limit_ms,
-                    idle_since: None,
+                    activity: Activity::Busy,
                 })
             }
         };
@@ -61,25 +69,45 @@ impl Agent {
 }
 
 impl Program {
-    /// Returns whether the program was idle before this run and has written nothing since. If such
-    /// a program exits, it had probably ended before the run.
-    pub(crate) fn is_stale(&self) -> bool {
-        self.is_silent && !self.is_ending
+    /// Returns whether the program has probably ended before this run.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.activity == Activity::Silent
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
+        self.activity == Activity::Ending
     }
 
     /// Records that a run begins, so that the program is not idle any more.
     pub(crate) fn mark_busy(&mut self) {
-        self.is_silent = self.idle_since.take().is_some();
+        if let Activity::Idle { .. } = self.activity {
+            self.activity = Activity::Silent;
+        }
+    }
+
+    /// Records that the program has written a line.
+    pub(crate) fn mark_heard(&mut self) {
+        if self.is_silent() {
+            self.activity = Activity::Busy;
+        }
     }
 
     /// Records that the run has ended, and starts the program's idle time.
     pub(crate) fn mark_idle(&mut self, now: Millis) {
-        self.idle_since.get_or_insert(now);
+        self.activity = Activity::Idle { since: now };
     }
 
-    /// Returns the time at which the idle program is to be ended. `None` while it works on a run.
+    /// Records that the program was asked to end.
+    pub(crate) fn mark_ending(&mut self) {
+        self.activity = Activity::Ending;
+    }
+
+    /// Returns the time at which the idle program is to be ended. `None` if it is not idle.
     pub(crate) fn idle_until(&self) -> Option<Millis> {
-        self.idle_since.map(|it| it.plus(self.idle_limit_ms))
+        match self.activity {
+            Activity::Idle { since } => Some(since.plus(self.idle_limit_ms)),
+            Activity::Busy | Activity::Silent | Activity::Ending => None,
+        }
     }
 }
 

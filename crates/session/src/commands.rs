@@ -118,7 +118,7 @@ impl Session {
 
     /// Asks the agent to stop the open run. `caller` gets `answer` when the run has ended.
     pub(crate) fn stop_run(&mut self, by: StoppedBy, caller: ReplyId, answer: Answer) {
-        let is_first = self.phase.run().is_some_and(|it| !it.is_stopped());
+        let is_first = !self.phase.is_stopping();
         let is_unheard = self.phase.is_starting();
         self.phase.mark_stopping(caller, answer);
         // Stopping again changes nothing: the agent has been asked already.

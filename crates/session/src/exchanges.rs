@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use transcript::{
     Direction, ErrorCode, ErrorInfo, Event, ExchangeId, ExchangeMode, Level, OpenExchange,
-    RunEvent, SendMode, Sender,
+    SendMode, Sender,
 };
 
 use crate::calls::interrupted;
@@ -79,9 +79,9 @@ impl Session {
     }
 
     fn end_exchange(&mut self, id: &ExchangeId, outcome: Outcome) {
-        let Some(open) = self.journal.summary.open_exchanges.get(id) else { return };
-        let (run, end) = ended(id, open, outcome);
-        self.push(run.as_ref(), end);
+        let Some(open) = self.journal.summary.open_exchanges.get(id).cloned() else { return };
+        let peer_run = open.peer_session_id.as_ref().map(|_| answering(id));
+        self.push_all([open.end(id.clone(), peer_run, outcome)]);
     }
 
     /// Accepts the reply to an asynchronous message as a new message, which starts a run or is
@@ -162,21 +162,4 @@ fn exceeded(limits: &Limits, depth: u32, sent: usize) -> Option<ErrorInfo> {
         return Some(ErrorInfo::new(ErrorCode::ExchangeLimit, message));
     }
     None
-}
-
-/// Returns the event that ends an open exchange, and the run that sent its message.
-fn ended(id: &ExchangeId, open: &OpenExchange, outcome: Outcome) -> RunEvent {
-    let OpenExchange { response_id, agent, peer_session_id, .. } = open.clone();
-    let peer_response_id = peer_session_id.as_ref().map(|_| answering(id));
-    let end = Event::AgentCallbackResult {
-        exchange_id: id.clone(),
-        direction: Direction::Sent,
-        agent,
-        peer_session_id,
-        peer_response_id,
-        ok: outcome.is_ok(),
-        result: outcome.as_ref().ok().map(|it| it.as_str().into()),
-        error: outcome.err(),
-    };
-    (response_id, end)
 }

@@ -74,6 +74,10 @@ impl Phase {
         };
     }
 
+    pub(crate) fn is_stopping(&self) -> bool {
+        matches!(self, Self::Stopping { .. })
+    }
+
     /// Marks the open run as being stopped, and adds a caller that waits for its end.
     pub(crate) fn mark_stopping(&mut self, caller: ReplyId, answer: Answer) {
         *self = match std::mem::replace(self, Self::Idle) {

@@ -74,10 +74,3 @@ impl Run {
         whole.or_else(|| call.arguments.whole()).unwrap_or_default()
     }
 }
-
-impl Run {
-    /// Returns whether somebody has asked to stop the run.
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.message.cancel_requested.is_some()
-    }
-}

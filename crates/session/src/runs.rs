@@ -82,7 +82,7 @@ impl Session {
         let Some(run) = self.phase.run() else { return };
         let (id, workspace) = (run.id.clone(), run.workspace.clone());
         let name = self.journal.summary.agent.clone();
-        let is_reusable = self.program().is_some_and(|it| !it.is_ending);
+        let is_reusable = self.program().is_some_and(|it| !it.is_ending());
         if is_reusable && self.agent.as_ref().is_some_and(|it| it.name == name) {
             return self.read_history_at_start();
         }
@@ -328,7 +328,7 @@ impl Session {
             ProgramEffect::Withdraw(call_id) => self.withdraw(&call_id),
             ProgramEffect::Quit => {
                 if let Some(program) = self.program_mut() {
-                    program.is_ending = true;
+                    program.mark_ending();
                     self.now_do(Effect::Program(ProgramOrder::Quit));
                 }
             }
@@ -356,7 +356,7 @@ impl Session {
     fn restart_agent(&mut self) {
         self.return_all_steered();
         self.stop_agent();
-        if matches!(self.phase, Phase::Stopping { .. }) {
+        if self.phase.is_stopping() {
             return self.end_run(&Ending::cancelled());
         }
         self.phase.mark_starting();
@@ -475,7 +475,7 @@ impl Session {
         self.drop_run();
         let now = self.now;
         match self.program_mut() {
-            Some(program) if !program.is_ending && !may_go_on => {
+            Some(program) if !program.is_ending() && !may_go_on => {
                 program.mark_idle(now);
                 // The program may say so before its commands are gone.
                 if ending.is_cancelled() {
@@ -572,7 +572,7 @@ impl Session {
     fn take_line(&mut self, line: Line) {
         self.journal.take_touched();
         if let Some(program) = self.program_mut() {
-            program.is_silent = false;
+            program.mark_heard();
         }
         let text = match line {
             Line::Whole(text) => {
@@ -630,7 +630,7 @@ impl Session {
 
     fn take_exit(&mut self, code: Option<i32>, stderr: String) {
         let is_wanted = matches!(self.phase, Phase::Running(_));
-        if is_wanted && self.program().is_some_and(Program::is_stale) {
+        if is_wanted && self.program().is_some_and(Program::is_silent) {
             self.agent = None;
             return self.restart_agent();
         }

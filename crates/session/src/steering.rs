@@ -55,7 +55,8 @@ impl Session {
     /// back.
     pub(crate) fn return_steered(&mut self, message_id: &MessageId) {
         let Some(run) = self.phase.run() else { return };
-        let events = run.message.return_steered(message_id, &self.journal.queue, run.is_stopped());
+        let held = self.phase.is_stopping();
+        let events = run.message.return_steered(message_id, &self.journal.queue, held);
         self.push_all(events);
     }
 
@@ -64,7 +65,7 @@ impl Session {
     pub(crate) fn return_all_steered(&mut self) {
         let Some(run) = self.phase.run() else { return };
         let queue = &self.journal.queue;
-        let unread = run.message.return_unread(queue, run.is_stopped());
+        let unread = run.message.return_unread(queue, self.phase.is_stopping());
         let waiting = run.message.return_waiting(queue);
         self.push_all(unread.into_iter().chain(waiting));
     }

@@ -18,7 +18,6 @@ mod result_summary;
 pub use arguments_summary::arguments_summary;
 pub use body::{BODY_EDGE, Body};
 pub use call::*;
-pub(crate) use closing::unanswered_exchange;
 pub use closing::{Ending, close, pause};
 pub use corrections::{correct_result_code, implied_start};
 pub use cost::RunCost;

@@ -6,8 +6,8 @@
 //! follow after the run.
 
 use crate::{
-    Call, CancelReason, Decision, Direction, ErrorCode, ErrorInfo, Event, Exchange, ExchangeId,
-    ExchangeMode, Millis, OpenExchange, PartKind, RunCost, RunMessage, RunStatus, Validation,
+    Call, CancelReason, Decision, ErrorCode, ErrorInfo, Event, Exchange, ExchangeMode, Millis,
+    PartKind, RunCost, RunMessage, RunStatus, Validation,
 };
 
 /// The way in which a run ends, from which its closing events are made.
@@ -116,7 +116,7 @@ impl Ending {
         }
     }
 
-    fn error_of_open_exchange(&self) -> ErrorInfo {
+    pub(crate) fn error_of_open_exchange(&self) -> ErrorInfo {
         let message = match self {
             Self::Completed { .. } => "The run ended without waiting for the answer.",
             Self::Failed { .. } => "The run that asked failed before the answer came.",
@@ -245,20 +245,6 @@ fn close_exchange(exchange: &Exchange, ending: &Ending) -> Event {
         agent: agent.clone(),
         peer_session_id: peer_session_id.clone(),
         peer_response_id: peer_response_id.clone(),
-        ok: false,
-        result: None,
-        error: Some(ending.error_of_open_exchange()),
-    }
-}
-
-/// Returns the event that ends an exchange which no run waits for.
-pub(crate) fn unanswered_exchange(id: ExchangeId, open: OpenExchange, ending: &Ending) -> Event {
-    Event::AgentCallbackResult {
-        exchange_id: id,
-        direction: Direction::Sent,
-        agent: open.agent,
-        peer_session_id: open.peer_session_id,
-        peer_response_id: None,
         ok: false,
         result: None,
         error: Some(ending.error_of_open_exchange()),

@@ -1,7 +1,6 @@
 //! Quiescing an imported session: the records that end its open runs and exchanges and hold its queue,
 //! so that nothing in it starts or continues by itself.
 
-use crate::run::unanswered_exchange;
 use crate::{
     Ending, Event, Message, Millis, Record, ResponseId, RunMessage, RunStatus, SessionId,
     Transcript, close,
@@ -70,8 +69,9 @@ impl Quiescer<'_> {
     /// Ends the exchanges that are still open after their runs have ended.
     fn end_exchanges(&mut self) {
         for (id, open) in self.transcript.summary.open_exchanges.clone() {
-            let run = open.response_id.clone();
-            self.append(run.as_ref(), unanswered_exchange(id, open, &Ending::Imported));
+            let error = Ending::Imported.error_of_open_exchange();
+            let (run, end) = open.end(id, None, Err(error));
+            self.append(run.as_ref(), end);
         }
     }
 

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
-    CallId, ClientTool, Decision, Direction, ErrorCode, Event, EventGroup, ExchangeId,
-    ExchangeMode, ExchangeState, MessageId, MessageRole, Millis, Record, ResponseId, RunStatus,
-    Scope, Sender, SessionId, SteerState,
+    CallId, ClientTool, Decision, Direction, ErrorCode, ErrorInfo, Event, EventGroup, ExchangeId,
+    ExchangeMode, ExchangeState, MessageId, MessageRole, Millis, Record, ResponseId, RunEvent,
+    RunStatus, Scope, Sender, SessionId, SteerState,
 };
 
 /// The state of a session without its messages, as the store keeps it beside the log.
@@ -118,6 +118,29 @@ pub struct OpenExchange {
     pub peer_session_id: Option<SessionId>,
     /// Progress on the receiving side, as last reported; `None` before the first report.
     pub state: Option<ExchangeState>,
+}
+
+impl OpenExchange {
+    /// Returns the event that ends this exchange with its reply, or with the reason why there is
+    /// none. `run` is the id of the receiver's run, if it is to be named.
+    pub fn end(
+        self,
+        id: ExchangeId,
+        run: Option<ResponseId>,
+        outcome: Result<String, ErrorInfo>,
+    ) -> RunEvent {
+        let end = Event::AgentCallbackResult {
+            exchange_id: id,
+            direction: Direction::Sent,
+            agent: self.agent,
+            peer_session_id: self.peer_session_id,
+            peer_response_id: run,
+            ok: outcome.is_ok(),
+            result: outcome.as_ref().ok().map(|it| it.as_str().into()),
+            error: outcome.err(),
+        };
+        (self.response_id, end)
+    }
 }
 
 /// The state of a session, derived from its runs and open approvals.
