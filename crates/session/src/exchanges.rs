@@ -9,7 +9,7 @@ use transcript::{
 
 use crate::calls::interrupted;
 use crate::command::{ExchangeOpening, Opened, answering};
-use crate::commands::StoppedBy;
+use crate::command_handling::StoppedBy;
 use crate::{Answer, Effect, ExchangeNews, Limits, NewMessage, Outcome, ReplyTo, Session};
 
 impl Session {

@@ -7,9 +7,8 @@ use transcript::{
     Resolution, Scope,
 };
 
-use crate::approvals::why_undecidable;
 use crate::lanes::{CommandWait, UndoGrant};
-use crate::{AnswerType, Effect, Found, Judged, Lookup, Refused, ReplyTo, Ruling, Session, Undone};
+use crate::{AnswerType, Effect, Judged, Lookup, Refused, ReplyTo, Ruling, Session, Undone};
 
 impl Judged {
     /// Returns the grant that allows this tool call, which a person would have to approve
@@ -138,38 +137,6 @@ impl Session {
                 self.after_append(Effect::RemoveGrant { covers, to, answer });
             }
             Scope::Once | Scope::Session => self.reply(reply, value),
-        }
-    }
-
-    pub(crate) fn take_command_reply(&mut self, wait: CommandWait, found: Found) {
-        match (wait, found) {
-            (CommandWait::Send { message, reply }, Found::Message(known)) => {
-                self.send_once(message, known, reply);
-            }
-            (CommandWait::Continue { reply }, Found::Answer(answer)) => {
-                self.continue_after(answer, reply);
-            }
-            (CommandWait::Retry { reason, reply }, Found::Answer(answer)) => {
-                self.retry_answer(answer, reason, reply);
-            }
-            (CommandWait::Edit { named, message, reply }, Found::Message(earlier)) => {
-                self.replace_message(&named, earlier, message, reply);
-            }
-            (CommandWait::NotWaiting { call_id, caller }, Found::Call(call)) => {
-                self.refuse_id(caller, why_undecidable(&call_id, call.as_deref()));
-            }
-            (CommandWait::Undo { call_id, by, reply }, Found::Call(call)) => {
-                self.undo_call(&call_id, call.map(|it| *it), by, reply);
-            }
-            (CommandWait::UndoGrant { undo, reply }, Found::Granted(is_granted)) => {
-                self.undo_grant(undo, is_granted, reply);
-            }
-            (wait, _) => {
-                let why = "the store gave another answer than was asked for".to_owned();
-                if let Some(caller) = wait.caller() {
-                    self.refuse_id(caller, Refused::Storage(why));
-                }
-            }
         }
     }
 }

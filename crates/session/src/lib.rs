@@ -45,12 +45,13 @@
 #![warn(missing_docs)]
 
 mod agent;
-mod announce;
+mod agent_events;
+mod agent_steps;
 mod answer;
 mod approvals;
 mod calls;
 mod command;
-mod commands;
+mod command_handling;
 mod deadlines;
 mod effect;
 mod exchanges;
@@ -63,12 +64,14 @@ mod lines;
 mod machine;
 mod pending_calls;
 mod phase;
+mod program_output;
 mod queue;
 mod rate_limit;
 mod raw_lines;
 mod relay;
 mod run;
-mod runs;
+mod run_end;
+mod run_start;
 mod settings;
 mod steering;
 mod unrecognized_lines;

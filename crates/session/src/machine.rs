@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use backends::ToolOutcome;
 use transcript::{
-    Ending, ErrorInfo, Event, Millis, Queue, RawLine, Record, ResponseId, RunEvent, Seq, SessionId,
-    Summary,
+    Ending, ErrorInfo, Event, Millis, Queue, Record, ResponseId, RunEvent, Seq, SessionId, Summary,
 };
 
 use crate::agent::Agent;
@@ -18,7 +17,7 @@ use crate::raw_lines::RawLines;
 use crate::relay::Relay;
 use crate::unrecognized_lines::UnrecognizedLines;
 use crate::{
-    AgentFacts, AgentInput, AnswerType, Effect, Found, Input, Judged, Line, Lookup, ProposedCall,
+    AgentFacts, AgentInput, AnswerType, Effect, Found, Input, Judged, Lookup, ProposedCall,
     QueryId, Refused, ReplyId, ReplyTo, Settings,
 };
 
@@ -263,29 +262,6 @@ impl Session {
             let Some(command) = self.command_lane.held.pop_front() else { return };
             self.handle(command);
         }
-    }
-
-    fn take_stderr(&mut self, query: QueryId, text: &str) {
-        if let Some(AgentWait::End(mut ending)) = self.agent_lane.take_waiting(query) {
-            ending.append_stderr(text);
-            self.end_as_agent_says(ending);
-        }
-    }
-
-    fn take_raw(&mut self) -> Option<Effect> {
-        if self.raw.is_empty() || (self.has_run() && !self.raw.is_due(self.now)) {
-            return None;
-        }
-        let RawLines { lines, unrecognized, .. } = std::mem::take(&mut self.raw);
-        Some(Effect::StoreRaw { lines, unrecognized })
-    }
-
-    /// Keeps a line that a program wrote after its agent was stopped. It becomes a raw line, but is
-    /// not interpreted.
-    pub(crate) fn keep_late_line(&mut self, line: Line) {
-        let head = self.journal.head;
-        let text = line.into_raw();
-        self.raw.add(RawLine { at: self.now, from: head.next(), to: head, text });
     }
 
     pub(crate) fn push(&mut self, run: Option<&ResponseId>, event: Event) {

@@ -3,11 +3,12 @@
 use backends::RunInput;
 use transcript::{Ending, Event, MessageId, Record, ResponseId, RewindReason, Trigger};
 
+use crate::approvals::why_undecidable;
 use crate::lanes::CommandWait;
 use crate::phase::Phase;
 use crate::{
-    Addition, Answer, Command, Effect, Lookup, NewMessage, Receipt, Refused, ReplyId, ReplyTo,
-    Session, SessionPatch,
+    Addition, Answer, Command, Effect, Found, Lookup, NewMessage, Receipt, Refused, ReplyId,
+    ReplyTo, Session, SessionPatch,
 };
 
 /// The person or agent that stops a run.
@@ -203,5 +204,38 @@ impl Session {
         self.stop_agent();
         self.phase = Phase::Closed;
         self.reply(reply, ());
+    }
+
+    /// Continues a command with the result of its look-up in the store.
+    pub(crate) fn take_command_reply(&mut self, wait: CommandWait, found: Found) {
+        match (wait, found) {
+            (CommandWait::Send { message, reply }, Found::Message(known)) => {
+                self.send_once(message, known, reply);
+            }
+            (CommandWait::Continue { reply }, Found::Answer(answer)) => {
+                self.continue_after(answer, reply);
+            }
+            (CommandWait::Retry { reason, reply }, Found::Answer(answer)) => {
+                self.retry_answer(answer, reason, reply);
+            }
+            (CommandWait::Edit { named, message, reply }, Found::Message(earlier)) => {
+                self.replace_message(&named, earlier, message, reply);
+            }
+            (CommandWait::NotWaiting { call_id, caller }, Found::Call(call)) => {
+                self.refuse_id(caller, why_undecidable(&call_id, call.as_deref()));
+            }
+            (CommandWait::Undo { call_id, by, reply }, Found::Call(call)) => {
+                self.undo_call(&call_id, call.map(|it| *it), by, reply);
+            }
+            (CommandWait::UndoGrant { undo, reply }, Found::Granted(is_granted)) => {
+                self.undo_grant(undo, is_granted, reply);
+            }
+            (wait, _) => {
+                let why = "the store gave another answer than was asked for".to_owned();
+                if let Some(caller) = wait.caller() {
+                    self.refuse_id(caller, Refused::Storage(why));
+                }
+            }
+        }
     }
 }
