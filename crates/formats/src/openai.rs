@@ -414,6 +414,4 @@ fn text_piece(text: &str) -> Value {
 }
 
 #[cfg(test)]
-mod strict;
-#[cfg(test)]
 mod tests;

@@ -53,7 +53,7 @@ pub struct ToolSettings {
     pub environment: Vec<(OsString, OsString)>,
 }
 
-#[cfg(any(test, feature = "testing"))]
+#[cfg(test)]
 impl ToolSettings {
     /// Returns tool settings for tests, which reach the public internet only and find programs in
     /// the usual folders.
@@ -87,7 +87,7 @@ impl Tools {
     }
 
     /// Returns a registry of the built-in tools, without MCP servers.
-    #[cfg(any(test, feature = "testing"))]
+    #[cfg(test)]
     pub fn built_in(settings: ToolSettings) -> Self {
         Self::new(settings, McpServers::default())
     }

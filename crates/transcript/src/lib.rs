@@ -33,13 +33,8 @@
 #![warn(missing_docs)]
 
 mod event;
-#[cfg(any(test, feature = "logs"))]
-pub mod logs;
 mod run;
 mod session;
-
-#[cfg(test)]
-mod tests;
 
 pub use event::*;
 pub use run::*;

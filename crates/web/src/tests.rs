@@ -13,8 +13,9 @@ use tower::ServiceExt;
 use runtime::passes::Passes;
 use runtime::pulse::Pulses;
 use runtime::{ExchangeLimits, Services};
+use tools::mcp::McpServers;
 use tools::policy::Policy;
-use tools::{ToolSettings, Tools};
+use tools::{ToolSettings, Tools, Web};
 
 use super::*;
 use crate::auth::password;
@@ -46,7 +47,14 @@ fn parts_in(data: &tempfile::TempDir) -> Parts {
     let shipped = data.path().join("shipped");
     let agents = Arc::new(Agents { agents: Vec::new(), shipped });
     let hub = Arc::new(Hub::default());
-    let tools = Arc::new(Tools::built_in(ToolSettings::for_tests()));
+    let settings = ToolSettings {
+        time_limit: Duration::from_secs(60),
+        per_minute: 0,
+        retries: 0,
+        web: Web::public(),
+        environment: Vec::new(),
+    };
+    let tools = Arc::new(Tools::new(settings, McpServers::default()));
     let metrics = Arc::new(Metrics::default());
     let pulses = Arc::new(Pulses::default());
     let policy = Policy {

@@ -53,9 +53,6 @@ mod send;
 mod sessions;
 mod shell;
 mod stand_in;
-/// The strict check of requests to model services, which the tests of `formats` use too.
-#[path = "../../../formats/src/openai/strict.rs"]
-mod strict;
 mod terminal;
 mod tidy;
 mod tool_server;

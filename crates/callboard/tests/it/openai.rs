@@ -8,7 +8,6 @@ use transcript::{CallState, Event, Message, RunMessage, RunStatus, Seq};
 use crate::log::{check_log, kinds};
 use crate::model::{Asked, Model};
 use crate::program::{Home, Server, TOKEN};
-use crate::strict;
 use crate::watcher::{Watcher, is_quiet, watch_until};
 
 /// Starts a server with one agent that uses this model.
@@ -44,7 +43,7 @@ fn error(answer: &RunMessage) -> (&str, &str) {
 
 #[track_caller]
 fn check_strict(asked: &Asked) {
-    assert_eq!(strict::check(asked.messages()), Ok(()), "{:#}", asked.body);
+    assert_eq!(testkit::strict::check(asked.messages()), Ok(()), "{:#}", asked.body);
 }
 
 #[tokio::test]

@@ -348,7 +348,7 @@ impl Stage {
             let words = last["content"].as_str().unwrap_or_default();
             // A killed server may have sent requests too. Unanswered messages are merged into one.
             if is_step && last["role"] == "tool" || words.ends_with(&expected) {
-                assert_eq!(crate::strict::check(asked.messages()), Ok(()), "{:#}", asked.body);
+                assert_eq!(testkit::strict::check(asked.messages()), Ok(()), "{:#}", asked.body);
                 self.asked = Some(asked);
                 return;
             }

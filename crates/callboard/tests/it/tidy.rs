@@ -28,13 +28,14 @@ const PURE: [(&str, &[&str]); 5] = [
 ];
 
 /// Crates of the workspace that each crate may depend on.
-const LAYERS: [(&str, &[&str]); 10] = [
+const LAYERS: [(&str, &[&str]); 11] = [
     ("transcript", &[]),
     ("backends", &["transcript"]),
     ("session", &["backends", "transcript"]),
     ("formats", &["transcript"]),
     ("render", &["transcript"]),
     ("store", &["transcript"]),
+    ("testkit", &["transcript"]),
     ("tools", &["backends", "transcript"]),
     ("runtime", &["backends", "formats", "render", "session", "store", "tools", "transcript"]),
     ("web", &["backends", "formats", "render", "runtime", "session", "store", "transcript"]),

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use transcript::logs::any_log;
+use testkit::logs::any_log;
 use transcript::{Event, Record, ResponseId};
 
 use super::testing::{Client, folded, kept, reconnected};

@@ -235,7 +235,7 @@ proptest! {
     /// At every prefix: a tool message stands behind the step that made the call, and
     /// has neither result nor error while it runs, and one of them after.
     #[test]
-    fn every_call_has_its_message_from_its_start(log in transcript::logs::any_log(40)) {
+    fn every_call_has_its_message_from_its_start(log in testkit::logs::any_log(40)) {
         for cut in 0..=log.len() {
             let transcript = whole(&log[..cut]);
             for (message, answer) in transcript.messages.iter().filter_map(|it| Some((it, it.run()?))) {

@@ -9,10 +9,12 @@ mod stored;
 use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use transcript::logs::any_log;
+use testkit::logs::any_log;
 use transcript::{Record, Transcript};
 
-use super::{Files, Reader, history, strict};
+use testkit::strict;
+
+use super::{Files, Reader, history};
 use crate::tests::logs::read;
 
 const LOG: &str = r#"

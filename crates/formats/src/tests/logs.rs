@@ -1,7 +1,7 @@
 //! Logs that use everything there is: hand-written ones, and random ones as the server writes them.
 
 use proptest::prelude::*;
-use transcript::logs::any_log;
+use testkit::logs::any_log;
 use transcript::{
     Call, CallId, CallState, Decision, Ending, ErrorCode, ErrorInfo, Event, Executor, Message,
     MessageId, Millis, PartId, PartKind, Record, ResponseId, RunMessage, Seq, SessionId,

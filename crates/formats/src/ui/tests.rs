@@ -10,7 +10,7 @@ mod vectors;
 use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::Value;
-use transcript::logs::any_log;
+use testkit::logs::any_log;
 use transcript::{CallState, Decision, Event, Record, ResponseId};
 
 use self::client::{Client, Status};

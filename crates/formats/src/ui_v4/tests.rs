@@ -5,7 +5,7 @@ mod imports;
 use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use transcript::logs::any_log;
+use testkit::logs::any_log;
 use transcript::{Record, ResponseId};
 
 use super::*;

@@ -1,7 +1,7 @@
 //! The central property: the page at record m plus the patches for m+1 to n equals the page at record n.
 
 use proptest::prelude::*;
-use transcript::logs::any_log;
+use testkit::logs::any_log;
 use transcript::{CallId, Event, Record, Seq, SessionId, Transcript};
 
 use super::bodies::KINDS;

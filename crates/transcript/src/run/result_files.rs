@@ -15,27 +15,3 @@ pub fn result_files(result: &Value) -> Vec<Attachment> {
 fn is_hash(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|it| it.is_ascii_hexdigit())
 }
-
-#[cfg(test)]
-mod tests {
-
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn only_well_formed_files_count() {
-        let blob = "0a".repeat(32);
-        let file = json!({ "blob": blob, "name": "a", "mediaType": "image/png", "size": 1 });
-        let result = json!({ "text": "t", "files": [
-            file, "a", 5, null, {}, [file],
-            { "blob": "../../api/sessions", "name": "a", "mediaType": "image/png", "size": 1 },
-            { "blob": blob, "name": 1, "mediaType": "image/png", "size": 1 },
-            { "blob": blob, "name": "a", "mediaType": "image/png", "size": -1 },
-        ]});
-        assert_eq!(result_files(&result).len(), 1);
-        for nothing in [json!(null), json!([file]), json!({ "files": file }), json!("files")] {
-            assert_eq!(result_files(&nothing), [], "{nothing}");
-        }
-    }
-}

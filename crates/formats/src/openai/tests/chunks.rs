@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use transcript::logs::any_log;
+use testkit::logs::any_log;
 use transcript::{CallId, PartKind, Record, ResponseId, RunMessage, TextRole};
 
 use super::folding::{Client, Folded, fold};

@@ -1,9 +1,8 @@
 //! Titles and update times of sessions.
 
 use proptest::prelude::*;
-
-use crate::logs::any_log;
-use crate::*;
+use testkit::logs::any_log;
+use transcript::*;
 
 fn record(seq: u64, at: i64, event: Event) -> Record {
     Record::new(Seq(seq), Millis(at), SessionId::new("s"), None, event)

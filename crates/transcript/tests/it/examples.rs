@@ -2,8 +2,7 @@
 
 use expect_test::{Expect, expect};
 use serde_json::json;
-
-use crate::*;
+use transcript::*;
 
 #[test]
 fn text_before_a_call_is_commentary_and_after_it_final() {
@@ -363,7 +362,7 @@ fn check(log: &str, expect: Expect) {
 }
 
 /// Parses a log of run `r`, one record per line: type and fields, with single quotes for legibility.
-pub(super) fn parse(log: &str) -> Vec<Record> {
+pub(crate) fn parse(log: &str) -> Vec<Record> {
     let lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
     (1..)
         .zip(lines)
@@ -379,7 +378,7 @@ pub(super) fn parse(log: &str) -> Vec<Record> {
 }
 
 /// Describes a message in a few lines.
-pub(super) fn sketch(message: &Message) -> String {
+pub(crate) fn sketch(message: &Message) -> String {
     let answer = match &message.content {
         Content::User(message) => return format!("said {:?}\n", message.text),
         Content::Aside(kind) => return format!("aside {kind:?}\n"),

@@ -1,9 +1,8 @@
 //! The workspace of a session: the last one that a person chose, never a suggestion.
 
 use proptest::prelude::*;
-
-use crate::logs::any_log;
-use crate::*;
+use testkit::logs::any_log;
+use transcript::*;
 
 fn replay(events: impl IntoIterator<Item = Event>) -> Summary {
     let mut summary = Summary::default();

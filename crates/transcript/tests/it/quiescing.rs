@@ -1,9 +1,8 @@
 //! A quiesced session does nothing by itself and has lost nothing.
 
 use proptest::prelude::*;
-
-use crate::logs::{any_log, started_log};
-use crate::*;
+use testkit::logs::{any_log, started_log};
+use transcript::*;
 
 /// Checks everything that a server acts upon when it opens the session.
 fn check_quiescent(transcript: &Transcript) {

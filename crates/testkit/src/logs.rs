@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::*;
+use transcript::*;
 
 /// Generates a log of up to `len` records in any order.
 pub fn any_log(len: usize) -> impl Strategy<Value = Vec<Record>> {

@@ -1,11 +1,11 @@
-//! The rules of the strictest providers about a list of messages, combined. For tests.
+//! The rules of the strictest OpenAI-compatible providers about a list of messages.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
 /// Returns an error with the first rule that the messages break.
-pub(crate) fn check(messages: &[Value]) -> Result<(), String> {
+pub fn check(messages: &[Value]) -> Result<(), String> {
     let mut ids = HashSet::new();
     let mut before = "";
     let mut rest = messages.iter().enumerate().peekable();

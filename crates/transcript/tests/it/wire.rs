@@ -3,9 +3,8 @@
 use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::Value;
-
-use crate::logs::any_log;
-use crate::*;
+use testkit::logs::any_log;
+use transcript::*;
 
 /// Checks that both ways of parsing agree.
 fn parse(json: &str) -> Record {
@@ -84,7 +83,7 @@ fn the_log_of_version_1_replays() {
     let kinds: std::collections::BTreeSet<String> = records.iter().map(kind).collect();
     assert_eq!(kinds.len(), 39, "every type of that version");
     let transcript = Transcript::replay(&records);
-    let shown: Vec<String> = transcript.messages.iter().map(super::examples::sketch).collect();
+    let shown: Vec<String> = transcript.messages.iter().map(crate::examples::sketch).collect();
     expect_test::expect_file!["../../fixtures/v1.txt"].assert_eq(&shown.join(""));
 }
 

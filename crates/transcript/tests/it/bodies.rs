@@ -1,8 +1,7 @@
 //! A body depends on its text, not on the deltas in which the text arrived.
 
 use proptest::prelude::*;
-
-use crate::Body;
+use transcript::Body;
 
 const EDGE: usize = 16;
 

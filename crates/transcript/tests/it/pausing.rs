@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::examples::parse;
-use crate::logs::any_log;
-use crate::*;
+use crate::examples::parse;
+use testkit::logs::any_log;
+use transcript::*;
 
 fn apply(answer: &RunMessage, events: &[Event]) -> RunMessage {
     let mut answer = answer.clone();

@@ -1,8 +1,7 @@
 //! Unrecognized records: a message keeps few of them and counts every line.
 
 use proptest::prelude::*;
-
-use crate::*;
+use transcript::*;
 
 fn record(seq: u64, event: Event) -> Record {
     Record::new(Seq(seq), Millis(0), SessionId::new("s"), Some(ResponseId::new("r")), event)

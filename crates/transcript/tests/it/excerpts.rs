@@ -2,9 +2,14 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use transcript::{EXCERPT_PIECE, Transcript, weight};
 
-use crate::BODY_EDGE;
-use crate::run::excerpt::{EXCERPT_PIECE, excerpt, weight};
+use crate::result_summaries::outcome_in;
+
+/// Returns the excerpt of a result that a page gets.
+fn excerpt(result: &Value) -> Option<Value> {
+    outcome_in(Transcript::default(), result, "", None).result_value
+}
 
 /// Generates values whose texts and lists lie on both sides of the bound.
 fn values() -> impl Strategy<Value = Value> {
@@ -53,7 +58,8 @@ proptest! {
 
     #[test]
     fn an_excerpt_keeps_both_ends_of_long_texts(value in values()) {
-        let (cut, whole) = (excerpt(&value, BODY_EDGE), excerpt(&value, usize::MAX));
+        let whole = outcome_in(Transcript::whole(), &value, "", None).result_value;
+        let cut = excerpt(&value);
         prop_assert_eq!(cut.is_some(), whole.is_some(), "where everything is kept too");
         if let (Some(cut), Some(whole)) = (cut, whole) {
             check(&cut, &whole);
@@ -67,6 +73,6 @@ proptest! {
 fn a_huge_value_has_no_excerpt() {
     let long = json!("a".repeat(EXCERPT_PIECE));
     let fields = |n| Value::Object((0..n).map(|it: i32| (it.to_string(), long.clone())).collect());
-    assert!(excerpt(&fields(15), BODY_EDGE).is_some());
-    assert!(excerpt(&fields(17), BODY_EDGE).is_none());
+    assert!(excerpt(&fields(15)).is_some());
+    assert!(excerpt(&fields(17)).is_none());
 }
