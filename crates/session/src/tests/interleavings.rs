@@ -6,14 +6,12 @@
 
 use std::collections::VecDeque;
 
-use transcript::{CallId, ClientId, ExchangeId, RewindReason, Scope, SendMode};
+use transcript::SendMode;
 
+use super::actions::*;
 use super::laws::{check_always, check_at_rest};
 use super::world::{Kind, World};
-use crate::{
-    Answered, Approval, Command, Input, NewMessage, QueuedChange, RelayedCall, ReplyId, ReplyTo,
-    Ruling, ToolEvent,
-};
+use crate::Ruling;
 
 type Action = fn(&mut World);
 
@@ -61,12 +59,7 @@ enum Settling {
 }
 
 /// Runs all orders of a scenario and checks the laws. Returns how many there were.
-fn explore(
-    begin: impl Fn() -> World,
-    threads: &[&[Action]],
-    settling: Settling,
-    finish: impl Fn(&World),
-) -> usize {
+fn explore(begin: impl Fn() -> World, threads: &[&[Action]], settling: Settling) -> usize {
     let mut choices = Choices::default();
     let mut runs = 0;
     loop {
@@ -95,7 +88,6 @@ fn explore(
         }
         end(&mut world);
         check_at_rest(&world);
-        finish(&world);
         runs += 1;
         assert!(runs <= MAX_RUNS, "more orders than were meant");
         if !choices.advance() {
@@ -127,209 +119,9 @@ fn end(world: &mut World) {
 }
 
 fn both(begin: impl Fn() -> World, threads: &[&[Action]]) -> usize {
-    explore(&begin, threads, Settling::AfterEach, |_| ())
-        + explore(&begin, threads, Settling::AtTheEnd, |_| ())
+    let both = [Settling::AfterEach, Settling::AtTheEnd];
+    both.map(|it| explore(&begin, threads, it)).iter().sum()
 }
-
-fn cancel(reply: ReplyTo<Option<transcript::ResponseId>>) -> Command {
-    Command::Cancel { by: "user".to_owned(), unless_asking: false, reply }
-}
-
-fn send(world: &mut World, text: &str, mode: SendMode) -> ReplyId {
-    let message = NewMessage { mode, ..NewMessage::of_person(text) };
-    world.command(|reply| Command::Send { message, reply })
-}
-
-/// A session whose agent has been asked something, and works.
-fn working(kind: Kind, ruling: Ruling) -> World {
-    let mut world = World::new(kind);
-    world.ruling = ruling;
-    send(&mut world, "Hello", SendMode::Queue);
-    world.run_driver();
-    world
-}
-
-fn first_pending(world: &World) -> CallId {
-    let run = world.session.phase.run();
-    let pending = run.and_then(|it| it.pending.approvals().next().map(|(id, _)| id.clone()));
-    pending.or_else(|| world.started.keys().min().cloned()).unwrap_or_else(|| CallId::new("none.1"))
-}
-
-fn decide(world: &mut World, answer: Answered) {
-    let call_id = first_pending(world);
-    let approval = Approval { call_id, answer, feedback: None, by: "user".to_owned() };
-    let caller = world.command(|reply| Command::Approve { approval, reply });
-    world.decisions.push(caller);
-}
-
-fn accept_scoped(world: &mut World, scope: Scope) {
-    decide(world, Answered::Accepted { scope, arguments: None });
-}
-
-// Actions.
-
-fn accept(world: &mut World) {
-    accept_scoped(world, Scope::Once);
-}
-
-fn accept_session(world: &mut World) {
-    accept_scoped(world, Scope::Session);
-}
-
-fn accept_edited(world: &mut World) {
-    decide(world, Answered::Accepted { scope: Scope::Once, arguments: Some("{\"a\":1}".into()) });
-}
-
-fn reject(world: &mut World) {
-    decide(world, Answered::Rejected);
-}
-
-fn undo(world: &mut World) {
-    let call_id = first_pending(world);
-    world.command(|reply| Command::UndoApproval { call_id, by: "user".to_owned(), reply });
-}
-
-fn stop_run(world: &mut World) {
-    world.command(cancel);
-}
-
-fn stop_unless_asking(world: &mut World) {
-    world.command(|reply| Command::Cancel { by: "user".into(), unless_asking: true, reply });
-}
-
-fn stop_server(world: &mut World) {
-    world.command(|reply| Command::Stop { reply });
-}
-
-fn delete(world: &mut World) {
-    world.command(|reply| Command::Delete { reply });
-}
-
-fn queue(world: &mut World) {
-    send(world, "Next", SendMode::Queue);
-}
-
-fn steer(world: &mut World) {
-    send(world, "Also", SendMode::Steer);
-}
-
-fn send_again(world: &mut World) {
-    let message =
-        NewMessage { client_id: Some(ClientId::new("key")), ..NewMessage::of_person("Only once") };
-    world.command(|reply| Command::Send { message, reply });
-}
-
-fn change_first(world: &mut World, change: QueuedChange) {
-    let first = world.session.journal.queue.messages.first().map(|it| it.id.clone());
-    if let Some(message_id) = first {
-        world.command(|reply| Command::ChangeQueued { message_id, change, reply });
-    }
-}
-
-fn edit_queued(world: &mut World) {
-    change_first(world, QueuedChange::Text("Other".to_owned()));
-}
-
-fn drop_queued(world: &mut World) {
-    change_first(world, QueuedChange::Dropped);
-}
-
-fn steer_queued(world: &mut World) {
-    let first = world.session.journal.queue.messages.first().map(|it| it.id.clone());
-    if let Some(message_id) = first {
-        world.command(|reply| Command::SteerQueued { message_id, reply });
-    }
-}
-
-fn release(world: &mut World) {
-    world.command(|reply| Command::ReleaseQueue { reply });
-}
-
-fn retry(world: &mut World) {
-    world.command(|reply| Command::Retry { of: None, reason: RewindReason::Retry, reply });
-}
-
-fn finish_tool(world: &mut World) {
-    world.finish_tool();
-}
-
-fn emit_output(world: &mut World) {
-    let (stream, offset) = (transcript::OutputStream::Stdout, 0);
-    world.tool(|| ToolEvent::Output { stream, offset, delta: "x".to_owned() });
-}
-
-fn crash(world: &mut World) {
-    if !world.is_deleted && !world.session.is_closed() {
-        world.crash();
-    }
-}
-
-/// Lets the next append fail.
-fn fill_disk(world: &mut World) {
-    if world.failures == 0 {
-        world.appends_left = Some(0);
-    }
-}
-
-fn wait_long(world: &mut World) {
-    world.now = world.now.plus(3_600_000);
-    if !world.is_deleted {
-        world.give(Input::Tick);
-    }
-}
-
-fn line_call(world: &mut World) {
-    world.line("call");
-}
-
-fn line_own(world: &mut World) {
-    world.line("own");
-}
-
-fn line_ask(world: &mut World) {
-    world.line("ask");
-}
-
-fn line_result(world: &mut World) {
-    world.line("result");
-}
-
-fn line_done(world: &mut World) {
-    world.line("done");
-}
-
-fn line_fail(world: &mut World) {
-    world.line("fail");
-}
-
-fn line_begin(world: &mut World) {
-    world.line("begin");
-}
-
-fn line_unknown(world: &mut World) {
-    world.line("novelty");
-}
-
-fn exit(world: &mut World) {
-    world.exit();
-}
-
-fn call_tool(world: &mut World) {
-    let arguments = serde_json::json!({});
-    let call = RelayedCall { tool_name: "time".to_owned(), arguments, provider_call_id: None };
-    world.command(|reply| Command::CallTool { call, reply });
-}
-
-fn caller_gone(world: &mut World) {
-    world.leave();
-}
-
-fn abandon(world: &mut World) {
-    let exchange_id = ExchangeId::new("x");
-    world.command(|reply| Command::Abandon { exchange_id, by: "other".to_owned(), reply });
-}
-
-// Scenarios.
 
 #[test]
 fn two_decisions_cancel_and_delivery() {
@@ -416,5 +208,68 @@ fn relayed_calls_against_everything() {
     let n = both(begin, &[&[line_own, line_done], &[call_tool, caller_gone], &[wait_long]])
         + both(begin, &[&[line_own], &[call_tool, accept, finish_tool], &[stop_run]])
         + both(begin, &[&[line_own, exit], &[call_tool], &[wait_long], &[delete]]);
+    assert!(n > 500, "{n} orders");
+}
+
+#[test]
+fn edit_cancel_and_deletion_while_a_call_is_judged() {
+    let model = || judging(Kind::Model, Ruling::Ask);
+    let program = || judging(Kind::Program, Ruling::Ask);
+    let deciding = || {
+        let mut world = working(Kind::Model, Ruling::Ask);
+        accept(&mut world);
+        world.settle();
+        world
+    };
+    let n = both(model, &[&[stop_run, edit], &[delete]])
+        + both(model, &[&[edit], &[stop_run], &[crash]])
+        + both(program, &[&[stop_run, edit], &[delete], &[line_done]])
+        + both(program, &[&[edit], &[exit], &[stop_run]])
+        + both(deciding, &[&[stop_run, edit], &[delete]])
+        + both(deciding, &[&[stop_run, edit], &[fill_disk]]);
+    assert!(n > 500, "{n} orders");
+}
+
+#[test]
+fn edit_continue_and_import_after_an_answer() {
+    let n = both(answered, &[&[edit], &[continue_answer], &[stop_run]])
+        + both(answered, &[&[add, retry], &[queue], &[rename]])
+        + both(answered, &[&[add], &[continue_answer], &[fill_disk]])
+        + both(answered, &[&[add], &[edit], &[delete]]);
+    assert!(n > 500, "{n} orders");
+}
+
+#[test]
+fn changes_of_the_session_against_its_program() {
+    let begin = || working(Kind::Program, Ruling::Allow);
+    let n = both(begin, &[&[line_done, line_begin], &[change_workspace], &[queue, stop_run]])
+        + both(begin, &[&[line_done, exit], &[change_workspace, edit], &[rename]])
+        + both(begin, &[&[steer, clear_queue], &[queue], &[line_done], &[stop_run]]);
+    assert!(n > 500, "{n} orders");
+}
+
+#[test]
+fn exchanges_against_the_end_of_their_run() {
+    let begin = || working(Kind::Model, Ruling::Allow);
+    let n = both(begin, &[&[open_sync, report_progress, end_exchange], &[stop_run], &[crash]])
+        + both(begin, &[&[open_sync, fail_exchange], &[finish_tool, finish_tool], &[delete]])
+        + both(begin, &[&[open_async, end_exchange], &[stop_run], &[finish_tool, finish_tool]])
+        + both(
+            begin,
+            &[&[open_async, end_exchange, end_exchange], &[crash], &[queue, clear_queue]],
+        );
+    assert!(n > 500, "{n} orders");
+}
+
+#[test]
+fn revoked_grants_and_results_of_the_client() {
+    let begin = || working(Kind::Model, Ruling::Ask);
+    let program = || working(Kind::Program, Ruling::Ask);
+    let n = both(begin, &[&[accept_session, undo], &[revoke], &[stop_run]])
+        + both(begin, &[&[accept_session, revoke], &[finish_tool], &[reject]])
+        + both(program, &[&[line_call, line_ask, line_own], &[accept_session, revoke, call_tool]])
+        + both(working_with_client, &[&[give_result, give_result], &[finish_tool], &[stop_run]])
+        + both(working_with_client, &[&[give_result], &[give_result], &[crash], &[finish_tool]])
+        + both(working_with_client, &[&[give_result, queue], &[wait_long], &[fill_disk]]);
     assert!(n > 500, "{n} orders");
 }

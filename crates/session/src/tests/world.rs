@@ -45,6 +45,8 @@ pub(super) struct World {
     commands: u64,
     /// Callers that gave a decision about a call.
     pub(super) decisions: Vec<ReplyId>,
+    /// Callers that gave the result of a call.
+    pub(super) results: Vec<ReplyId>,
     /// Callers that no longer wait.
     gone: BTreeSet<ReplyId>,
     /// Calls that were judged, with their arguments, since the session was opened.
@@ -95,6 +97,7 @@ impl World {
             replies: BTreeMap::new(),
             commands: 0,
             decisions: Vec::new(),
+            results: Vec::new(),
             gone: BTreeSet::new(),
             judged: BTreeSet::new(),
             started: HashMap::new(),
@@ -170,6 +173,11 @@ impl World {
         self.owed.len()
     }
 
+    /// Returns whether the driver's next reply is the judgement of a call.
+    pub(super) fn owes_judgement(&self) -> bool {
+        matches!(self.owed.front(), Some(Owed::Judged(_)))
+    }
+
     /// Sends the reply with this index.
     pub(super) fn pay(&mut self, idx: usize) {
         let Some(owed) = self.owed.remove(idx) else { return };
@@ -190,7 +198,9 @@ impl World {
                 Input::Launched { run, notice: None, result: Ok(launched) }
             }
             Owed::History(run) => {
-                let names = TOOLS.iter().map(|it| (*it).to_owned()).collect();
+                let theirs = self.session.summary().newest_client_tools();
+                let ours = TOOLS.iter().filter(|name| theirs.iter().all(|it| it.name != **name));
+                let names = ours.map(|it| (*it).to_owned()).collect();
                 let tools = OfferedTools { names, functions: Some(Vec::new()) };
                 Input::History { run, result: Ok(History { messages: Vec::new(), tools }) }
             }
