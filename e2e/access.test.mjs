@@ -30,7 +30,7 @@ async function assertNothingSerious(page, where) {
   assert.deepEqual(found, [], where);
 }
 
-/** In both themes, at the end of all fading. @param {Page} page @param {string} where */
+/** Checks both themes after all transitions have ended. @param {Page} page @param {string} where */
 async function check(page, where) {
   for (const theme of THEMES) {
     await page.emulateMedia({ colorScheme: /** @type {any} */ (theme), reducedMotion: "reduce" });
@@ -42,12 +42,12 @@ async function check(page, where) {
 async function open(t, name, options) {
   const page = await browser.newPage(t, options);
   await openDrawn(page, name, gallery.html(name));
-  // What is out of sight is looked at as well.
+  // Hidden parts are checked too.
   await page.addStyleTag({ content: ".message { content-visibility: visible !important }" });
   return page;
 }
 
-test("home, settings, import, keys and the menu", async (t) => {
+test("home, settings, import, keys and the menu are accessible", async (t) => {
   const page = await open(t, "home");
   await check(page, "home");
   for (const name of ["Settings", "Import", "Keyboard shortcuts"]) {
@@ -61,7 +61,7 @@ test("home, settings, import, keys and the menu", async (t) => {
   await check(page, "renaming");
 });
 
-test("every hand-written log, closed and opened", async (t) => {
+test("every hand-written log is accessible, closed and opened", async (t) => {
   for (const name of gallery.names) {
     const page = await open(t, name);
     await check(page, `${name}, closed`);
@@ -71,7 +71,7 @@ test("every hand-written log, closed and opened", async (t) => {
   }
 });
 
-test("every look", async (t) => {
+test("every look is accessible", async (t) => {
   for (const name of ["tools", "failed", "decided", "odd", "subagent"]) {
     for (const look of LOOKS.filter((it) => it !== "widget")) {
       const page = await open(t, name);
@@ -84,7 +84,7 @@ test("every look", async (t) => {
   }
 });
 
-test("the JSON of a badge, which scrolls and is reached by keyboard", async (t) => {
+test("the scrolling JSON of a badge is accessible by keyboard", async (t) => {
   const callboard = await startCallboard(t);
   const zones = Array.from({ length: 80 }, (_, idx) => `zone ${idx}`);
   const call = { responseId: "r1", callId: "r1.0" };
@@ -113,7 +113,7 @@ test("the JSON of a badge, which scrolls and is reached by keyboard", async (t) 
   await tip.waitFor({ state: "hidden" });
 });
 
-test("what was found, what is archived, what was, and a place without agents", async (t) => {
+test("search, archive, the past and a server without agents are accessible", async (t) => {
   const callboard = await startCallboard(t);
   const session = await callboard.converse("what time is it in Tokyo");
   const put = await callboard.converse("help");
@@ -138,7 +138,7 @@ test("what was found, what is archived, what was, and a place without agents", a
 
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 
-test("a phone, with messages that wait and other agents' answers, closed and opened", async (t) => {
+test("a phone with a queue and exchanges is accessible, closed and opened", async (t) => {
   for (const name of ["queue", "exchange", "tools"]) {
     const page = await open(t, name, PHONE);
     await check(page, `${name} on a phone, closed`);
@@ -148,7 +148,7 @@ test("a phone, with messages that wait and other agents' answers, closed and ope
   }
 });
 
-test("a phone, with its drawer closed and open", async (t) => {
+test("a phone is accessible with its drawer closed and open", async (t) => {
   const page = await open(t, "approval", PHONE);
   await check(page, "phone");
   await page.getByRole("button", { name: "Sessions" }).tap();
@@ -156,7 +156,7 @@ test("a phone, with its drawer closed and open", async (t) => {
   await check(page, "the drawer");
 });
 
-test("the form for the password, and the page for what is not there", async (t) => {
+test("the password form and the not-found page are accessible", async (t) => {
   const callboard = await startCallboard(t);
   callboard.setPassword("correct horse battery");
   const page = await browser.newPage(t);

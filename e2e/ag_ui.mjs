@@ -1,8 +1,8 @@
-// The real clients of AG-UI, as front ends use them: each keeps its messages itself and sends all of them.
+// The real clients of AG-UI, as front ends use them: each stores its messages itself and sends all of them.
 
 import { strict as assert } from "node:assert";
 
-/** What clients have found odd, if anything. @type {string[]} */
+/** Warnings that clients have logged. @type {string[]} */
 export const complaints = [];
 console.warn = (...words) => void complaints.push(words.join(" "));
 
@@ -11,7 +11,7 @@ console.warn = (...words) => void complaints.push(words.join(" "));
  * @typedef {{name: string, module: any, hasInterrupts: boolean}} Release
  */
 
-/** What is tested: the newest of each line, and one from before interrupts. @type {[string, boolean][]} */
+/** The tested releases: the newest of each line, and one from before interrupts. @type {[string, boolean][]} */
 const NAMES = [
   ["ag-ui-0-early", false],
   ["ag-ui-0", true],
@@ -47,37 +47,37 @@ export function openAgent({ module }, callboard, { agent, threadId, messages } =
 }
 
 /**
- * One run, with what was told of it and how it ended.
+ * Runs the agent once, and returns its events and its end.
  * @param {any} agent
- * @param {string | any[]} [content] what is said, if anything
+ * @param {string | any[]} [content] text or parts of a new message
  * @param {object} [parameters] of `runAgent`
  * @returns {Promise<{events: any[], error?: string, failed?: Error, last: any}>}
  */
 export async function run(agent, content, parameters = {}) {
   if (content !== undefined) agent.addMessage({ id: crypto.randomUUID(), role: "user", content });
   /** @type {any} */
-  const told = { events: [] };
+  const outcome = { events: [] };
   await agent
     .runAgent(parameters, {
-      onEvent: (/** @type {any} */ { event }) => void told.events.push(event),
-      onRunErrorEvent: (/** @type {any} */ { event }) => void (told.error = event.message),
-      onRunFailed: (/** @type {any} */ { error }) => void (told.failed = error),
+      onEvent: (/** @type {any} */ { event }) => void outcome.events.push(event),
+      onRunErrorEvent: (/** @type {any} */ { event }) => void (outcome.error = event.message),
+      onRunFailed: (/** @type {any} */ { error }) => void (outcome.failed = error),
     })
-    .catch((/** @type {Error} */ error) => void (told.failed ??= error));
-  told.last = told.events.at(-1);
-  return told;
+    .catch((/** @type {Error} */ error) => void (outcome.failed ??= error));
+  outcome.last = outcome.events.at(-1);
+  return outcome;
 }
 
-/** The same, where nothing may go wrong. @param {any} agent @param {any} [content] @param {object} [parameters] */
+/** Like `run`, but fails on an error. @param {any} agent @param {any} [content] @param {object} [parameters] */
 export async function runWell(agent, content, parameters) {
-  const told = await run(agent, content, parameters);
-  assert.equal(told.failed, undefined);
-  assert.equal(told.error, undefined);
-  assert.equal(told.last.type, "RUN_FINISHED");
-  return told;
+  const outcome = await run(agent, content, parameters);
+  assert.equal(outcome.failed, undefined);
+  assert.equal(outcome.error, undefined);
+  assert.equal(outcome.last.type, "RUN_FINISHED");
+  return outcome;
 }
 
-/** What the server keeps of a conversation, in the client's words. @param {any} callboard @param {string} id */
+/** The stored messages of a conversation, in the client's format. @param {any} callboard @param {string} id */
 export async function kept(callboard, id) {
   const { messages } = await callboard.api(`sessions/${id}/messages?format=agui&limit=1000`);
   return messages;
@@ -100,7 +100,7 @@ export function calls(agent) {
   return agent.messages.flatMap((/** @type {any} */ message) => message.toolCalls ?? []);
 }
 
-/** What the client has of one role. @param {any} agent @param {string} role @returns {any[]} */
+/** The client's messages of one role. @param {any} agent @param {string} role @returns {any[]} */
 export function of(agent, role) {
   return agent.messages.filter((/** @type {any} */ message) => message.role === role);
 }

@@ -1,4 +1,4 @@
-// What a case of an agent is given, and what is looked at in many of them.
+// The parameters of the cases of agents, and their common checks.
 
 import assert from "node:assert/strict";
 
@@ -11,8 +11,8 @@ import assert from "node:assert/strict";
  * @property {import("node:test").TestContext} t
  * @property {ReturnType<typeof import("./browser.mjs").useBrowser>} browser
  * @property {(options?: {asks?: boolean}) => Promise<Conversation>} open a new session
- * @property {any} its what is different for this agent
- * @property {(answer: any) => string[]} told what an answer consists of, in order
+ * @property {any} its expected differences of this agent
+ * @property {(answer: any) => string[]} outline one line for each part of an answer, in order
  */
 
 /** @typedef {Record<string, (given: Case) => Promise<void>>} Cases */
@@ -22,9 +22,9 @@ export const isSteered = (part) => part.type === "steered";
 
 /**
  * A line for each part of an answer.
- * @param {any} answer @param {Record<string, string>} tools what the agent's tools are to us
+ * @param {any} answer @param {Record<string, string>} tools Callboard's names of the agent's tools
  */
-export function told(answer, tools) {
+export function outline(answer, tools) {
   return answer.parts.map((/** @type {any} */ part) => {
     if (part.type === "text") return `${part.role}: ${part.text}`;
     if (part.type !== "tool_call") return `${part.type}: ${part.text ?? part.raw}`;
@@ -39,7 +39,7 @@ export function exchangeOf(answer) {
   return answer.parts.find((/** @type {any} */ it) => it.type === "exchange");
 }
 
-/** How much a command has printed when it is stopped is a matter of luck. @param {string} line */
+/** The output of a stopped command depends on timing. @param {string} line */
 export function withoutOutput(line) {
   return line.replace(/^(shell \w+): [^]*/, "$1");
 }
@@ -50,16 +50,16 @@ export function assertStopped(answer, reason) {
   assert.deepEqual({ status, interrupted, cancelReason }, { status: "cancelled", interrupted: true, cancelReason: reason });
 }
 
-/** The next message is answered, and is one of the same conversation. @param {Conversation} talk @param {string} before @param {Stage} stage */
+/** Checks that the next message is answered in the same conversation. @param {Conversation} talk @param {string} before @param {Stage} stage */
 export async function assertGoesOn(talk, before, stage) {
-  const answer = await talk.hear("play:recall");
+  const answer = await talk.answerTo("play:recall");
   assert.equal(answer.content, "I remember all of it.");
   assert.ok(stage.models.asked("recall").at(-1)?.includes(before), "the model knows what was said before");
   const linked = (await stage.callboard.events(talk.id)).filter((it) => it.type === "agent_linked");
   assert.ok(new Set(linked.map((it) => it.cliSessionId)).size <= 1, "the program's conversation is the same");
 }
 
-/** Everything that began has one end, and everything was understood. @param {any[]} events */
+/** Checks that everything ends once and nothing is unrecognized. @param {any[]} events */
 export function assertAllClosed(events) {
   const count = (/** @type {string} */ type) => events.filter((it) => it.type === type).length;
   for (const [begin, end] of [

@@ -9,51 +9,51 @@ import { until } from "./callboard.mjs";
 
 /** @typedef {import("./agent_case.mjs").Cases} Cases */
 
-/** What lives on when a run of its is stopped. */
+/** Programs that continue when a run is stopped. */
 const HEEDS_INTERRUPTS = ["claude", "codex", "pi"];
 
 /** @type {Cases} */
 export const STOPS = {
-  "stopped in its words": async ({ stage, open, told }) => {
+  "a text is stopped": async ({ stage, open, outline }) => {
     const talk = await open();
-    await talk.say("play:story");
+    await talk.sendMessage("play:story");
     await talk.answerWhen((it) => it.parts[0]?.text === "Once upon a time ");
     await talk.post("cancel");
     const answer = await talk.answer();
-    assert.deepEqual(told(answer), ["final: Once upon a time "]);
+    assert.deepEqual(outline(answer), ["final: Once upon a time "]);
     assertStopped(answer, "user_cancel");
     await assertGoesOn(talk, "play:story", stage);
   },
 
-  "stopped in a call: nothing of it is left": async ({ stage, open, told }) => {
+  "a stopped call leaves no process": async ({ stage, open, outline }) => {
     const talk = await open();
     await talk.runs("play:forever", "tail");
     const program = HEEDS_INTERRUPTS.includes(stage.kind) ? await programOf(talk) : undefined;
     await talk.post("cancel");
     const answer = await talk.answer();
-    assert.deepEqual(told(answer).map(withoutOutput), ["final: This never ends.", "shell interrupted"]);
+    assert.deepEqual(outline(answer).map(withoutOutput), ["final: This never ends.", "shell interrupted"]);
     assert.equal(answer.toolCalls[0].error.code, "tool_interrupted");
     assertStopped(answer, "user_cancel");
     const left = (await talk.processes()).filter((it) => it.command.includes("tail"));
     assert.deepEqual(left.map((it) => it.pid), []);
     await assertGoesOn(talk, "play:forever", stage);
-    // It has ended the command itself, so nobody had to end the program.
+    // It ended the command itself, so the program was not ended.
     if (program) assert.equal((await programOf(talk)).pid, program.pid);
   },
 
-  "stopped and continued: it goes on, and is not told again what it was told": async ({ stage, open }) => {
+  "a stopped program continues without repeated messages": async ({ stage, open }) => {
     const talk = await open();
-    await talk.say("play:story");
+    await talk.sendMessage("play:story");
     await talk.answerWhen((it) => it.parts[0]?.text === "Once upon a time ");
     await talk.post("cancel");
     await talk.answer();
     await assertContinues(talk, stage);
   },
 
-  "the server is killed in its words: continued, it is not told again what it was told": async ({ t, stage }) => {
+  "server killed during a text: continued without repeated messages": async ({ t, stage }) => {
     const own = await startStage(t, stage.kind);
     const talk = await own.open();
-    await talk.say("play:story");
+    await talk.sendMessage("play:story");
     await talk.answerWhen((it) => it.parts[0]?.text === "Once upon a time ");
     await own.callboard.kill();
     await own.callboard.restart();
@@ -61,7 +61,7 @@ export const STOPS = {
     await assertContinues(talk, own);
   },
 
-  "the server is killed in a call: the run is closed, and the conversation goes on": async ({ t, stage, told }) => {
+  "server killed during a call: run closed, conversation continues": async ({ t, stage, outline }) => {
     const own = await startStage(t, stage.kind);
     const talk = await own.open();
     await talk.runs("play:forever", "tail");
@@ -69,7 +69,7 @@ export const STOPS = {
     await own.callboard.kill();
     await own.callboard.restart();
     const answer = await talk.answer();
-    assert.deepEqual(told(answer).map(withoutOutput), ["final: This never ends.", "shell interrupted"]);
+    assert.deepEqual(outline(answer).map(withoutOutput), ["final: This never ends.", "shell interrupted"]);
     assertStopped(answer, "restart");
     await assertGoesOn(talk, "play:forever", own);
     const survivors = (await talk.processes()).filter((it) => before.includes(it.pid));
@@ -77,7 +77,7 @@ export const STOPS = {
   },
 };
 
-/** The story is told to its end. @param {import("./agent_case.mjs").Conversation} talk @param {import("./agent_case.mjs").Stage} stage */
+/** Checks that the text is complete. @param {import("./agent_case.mjs").Conversation} talk @param {import("./agent_case.mjs").Stage} stage */
 async function assertContinues(talk, stage) {
   const before = stage.models.asked("story").length;
   await talk.post("continue");
@@ -85,50 +85,50 @@ async function assertContinues(talk, stage) {
   stage.models.open("story");
   const answer = await talk.lastOf(2);
   assert.deepEqual([answer.status, answer.content], ["completed", "Once upon a time there was no more to tell."]);
-  const heard = stage.models.asked("story").at(-1) ?? "";
-  assert.equal(heard.split("play:story").length - 1, 1, heard);
+  const request = stage.models.asked("story").at(-1) ?? "";
+  assert.equal(request.split("play:story").length - 1, 1, request);
 }
 
-/** What makes no sense without a program. @type {Cases} */
+/** Cases of program agents only. @type {Cases} */
 export const PROGRAM_STOPS = {
-  "the program is killed in its words: the run says so, and the conversation goes on": async ({ stage, open, told }) => {
+  "program killed during a text: run failed, conversation continues": async ({ stage, open, outline }) => {
     const talk = await open();
-    await talk.hear("play:hello");
-    await talk.say("play:story");
+    await talk.answerTo("play:hello");
+    await talk.sendMessage("play:story");
     await talk.answerWhen((it) => it.parts[0]?.text === "Once upon a time ");
     await killProgram(talk);
     const answer = await talk.answer();
-    assert.deepEqual(told(answer), ["final: Once upon a time "]);
+    assert.deepEqual(outline(answer), ["final: Once upon a time "]);
     assert.deepEqual([answer.status, answer.error.code], ["failed", "agent_exited"]);
     assert.deepEqual(await talk.processes(), []);
     await assertGoesOn(talk, "play:hello", stage);
   },
 
-  "the program is killed in a call: the run says so, and nothing of the call is left": async ({ stage, open, told }) => {
+  "program killed during a call: run failed, no process left": async ({ stage, open, outline }) => {
     const talk = await open();
     await talk.runs("play:forever", "tail");
     await killProgram(talk);
     const answer = await talk.answer();
-    assert.deepEqual(told(answer).map(withoutOutput), ["final: This never ends.", "shell interrupted"]);
+    assert.deepEqual(outline(answer).map(withoutOutput), ["final: This never ends.", "shell interrupted"]);
     assert.deepEqual([answer.status, answer.error.code], ["failed", "agent_exited"]);
     assert.deepEqual(await talk.processes(), []);
     await assertGoesOn(talk, "play:forever", stage);
   },
 
-  "its keeper is killed in a call: the run says so, and nothing of the program is left": async ({ stage, open, told }) => {
+  "keeper killed during a call: run failed, no process left": async ({ stage, open, outline }) => {
     const talk = await open();
     await talk.runs("play:forever", "tail");
     await killKeeper(talk);
     const answer = await talk.answer();
-    // The program may live long enough to say what became of its command.
-    assert.match(told(answer)[1], /^shell (interrupted|failed)/);
+    // The program may report the end of its command before it dies.
+    assert.match(outline(answer)[1], /^shell (interrupted|failed)/);
     assert.deepEqual([answer.status, answer.error.code], ["failed", "agent_exited"]);
     assert.deepEqual(await talk.processes(), []);
     await assertGoesOn(talk, "play:forever", stage);
   },
 };
 
-/** The topmost in its folder: its keeper stands elsewhere. @param {import("./agent_case.mjs").Conversation} talk */
+/** Kills the topmost process in the folder; the keeper has another folder. @param {import("./agent_case.mjs").Conversation} talk */
 async function programOf(talk) {
   const all = await talk.processes();
   const program = all.find((it) => all.every(({ pid }) => pid !== it.parent));
@@ -136,12 +136,12 @@ async function programOf(talk) {
   return program;
 }
 
-/** Not with what it has begun. @param {import("./agent_case.mjs").Conversation} talk */
+/** Kills the program without its children. @param {import("./agent_case.mjs").Conversation} talk */
 async function killProgram(talk) {
   process.kill((await programOf(talk)).pid, "SIGKILL");
 }
 
-/** What stands between Callboard and the program. @param {import("./agent_case.mjs").Conversation} talk */
+/** Kills the process between Callboard and the program. @param {import("./agent_case.mjs").Conversation} talk */
 async function killKeeper(talk) {
   const { parent } = await programOf(talk);
   const command = await readFile(`/proc/${parent}/cmdline`, "utf8");
@@ -149,14 +149,14 @@ async function killKeeper(talk) {
   process.kill(parent, "SIGKILL");
 }
 
-/** Programs that begin agents of their own. @type {Cases} */
+/** Cases of programs with sub-agents. @type {Cases} */
 export const DELEGATES = {
-  "agents of the program's own are shown within their call, which runs as long as they": async ({ open, told }) => {
-    const answer = await (await open()).hear("play:delegating");
+  "sub-agents are shown within their call, which lasts as long": async ({ open, outline }) => {
+    const answer = await (await open()).answerTo("play:delegating");
     const [first, call] = answer.parts;
     const within = answer.parts.filter((/** @type {any} */ it) => it.parentCallId === call.id);
     assert.deepEqual([first.text, call.type], ["Somebody else may look.", "tool_call"]);
-    assert.deepEqual(told({ ...answer, parts: within }), [
+    assert.deepEqual(outline({ ...answer, parts: within }), [
       "commentary: First I look here.",
       "shell succeeded: one",
       "commentary: Then I look there.",
@@ -169,9 +169,9 @@ export const DELEGATES = {
     assert.ok(delegated.durationMs >= longest, `${delegated.durationMs} ms for ${longest} ms of work`);
   },
 
-  "stopped while an agent of its own works: nothing of it is left": async ({ stage, open }) => {
+  "a stopped sub-agent leaves no process": async ({ stage, open }) => {
     const talk = await open();
-    await talk.say("play:delegatingForever");
+    await talk.sendMessage("play:delegatingForever");
     await until(async () => (await tails(talk)).length > 0);
     await talk.post("cancel");
     const answer = await talk.answer();
@@ -184,11 +184,11 @@ export const DELEGATES = {
   },
 };
 
-/** Programs that run commands in the background. @type {Cases} */
+/** Cases of programs that run commands in the background. @type {Cases} */
 export const BACKGROUND = {
-  "what a stopped run has in the background is stopped too, and nothing is said of it": async ({ stage, open }) => {
+  "background tasks of a stopped run are stopped silently": async ({ stage, open }) => {
     const talk = await open();
-    await talk.say("play:aside");
+    await talk.sendMessage("play:aside");
     await until(async () => (await tails(talk)).length > 1);
     await talk.post("cancel");
     assertStopped(await talk.answer(), "user_cancel");
@@ -204,7 +204,7 @@ async function tails(talk) {
 }
 
 /**
- * No run began but by a message.
+ * Checks that only messages started runs.
  * @param {import("./agent_case.mjs").Conversation} talk @param {import("./agent_case.mjs").Stage} stage
  * @param {number} count
  */

@@ -1,4 +1,4 @@
-// What every agent says and does.
+// Cases of all agents: texts, calls, files and failures of the service.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -6,38 +6,38 @@ import path from "node:path";
 
 import { assertGoesOn } from "./agent_case.mjs";
 import { startStage } from "./agents.mjs";
-import { answered, assertSameAfterReload, openSession, say, setRoot } from "./drive.mjs";
+import { answered, assertSameAfterReload, openSession, sendMessage, setRoot } from "./drive.mjs";
 
 /** @typedef {import("./agent_case.mjs").Cases} Cases */
 /** One point, as png. */
 const PICTURE =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/** How often an agent tries again in tests of that, and how it says so. */
+/** Number of retries of an agent in the tests of retries, and their notice. */
 const RETRIES = 2;
 const ATTEMPTS = ["attempt 1 of 2", "attempt 2 of 2"];
 
-/** A notice that the service failed and is asked again, without the reason and the time. @param {string} line */
+/** The notice of a retry, without its reason and time. @param {string} line */
 function attempt(line) {
   return line.replace(/^notice: The model service .*(failed|slow down) \(.+\)\. .*[Tt]r(ies|ying) again.* \((attempt.*)\)\.$/, "$3");
 }
 
 /** @type {Cases} */
 export const WORK = {
-  "words come piece by piece, and are whole in the end": async ({ stage, open, told }) => {
+  "text streams in pieces and is complete in the end": async ({ stage, open, outline }) => {
     const talk = await open();
-    await talk.say("play:story");
+    await talk.sendMessage("play:story");
     await stage.models.reached("story");
     const begun = await talk.answerWhen((it) => it.parts[0]?.text === "Once upon a time ");
     assert.equal(begun.parts[0].open, true);
     stage.models.open("story");
-    assert.deepEqual(told(await talk.answer()), ["final: Once upon a time there was no more to tell."]);
+    assert.deepEqual(outline(await talk.answer()), ["final: Once upon a time there was no more to tell."]);
   },
 
-  "commentary, call, commentary, call, answer": async ({ open, told }) => {
+  "commentary, call, commentary, call, answer": async ({ open, outline }) => {
     const talk = await open();
-    const answer = await talk.hear("play:tools");
-    assert.deepEqual(told(answer), [
+    const answer = await talk.answerTo("play:tools");
+    assert.deepEqual(outline(answer), [
       "commentary: First I look here.",
       "shell succeeded: one",
       "commentary: Then I look there.",
@@ -51,18 +51,18 @@ export const WORK = {
     assert.ok(answer.usage.inputTokens >= 1200 && answer.usage.outputTokens >= 90, "usage of all three turns");
   },
 
-  "calls side by side": async ({ open, told }) => {
-    const answer = await (await open()).hear("play:parallel");
-    const [first, ...rest] = told(answer);
+  "calls run in parallel": async ({ open, outline }) => {
+    const answer = await (await open()).answerTo("play:parallel");
+    const [first, ...rest] = outline(answer);
     const last = rest.pop();
     assert.deepEqual([first, last], ["commentary: Both at once.", "final: Both came back."]);
-    // They begin in no particular order.
+    // They begin in any order.
     assert.deepEqual(rest.sort(), ["shell succeeded: left", "shell succeeded: right"]);
     assert.equal(answer.toolCalls[0].commentary, "Both at once.");
   },
 
-  "thinking is told apart from words": async ({ open, told }) => {
-    assert.deepEqual(told(await (await open()).hear("play:thinking")), [
+  "thinking is distinct from text": async ({ open, outline }) => {
+    assert.deepEqual(outline(await (await open()).answerTo("play:thinking")), [
       "thinking: I should look before I answer.",
       "commentary: Let me look.",
       "shell succeeded: thought",
@@ -71,17 +71,17 @@ export const WORK = {
     ]);
   },
 
-  "files are written, changed and read": async ({ open, told, its }) => {
+  "files are written, changed and read": async ({ open, outline, its }) => {
     const talk = await open();
-    const calls = told(await talk.hear("play:files")).filter((it) => / succeeded|failed/.test(it));
+    const calls = outline(await talk.answerTo("play:files")).filter((it) => / succeeded|failed/.test(it));
     const usual = ["write succeeded", "edit succeeded", "read succeeded"];
     assert.deepEqual(calls, its.filesTold ?? usual);
     assert.equal(readFileSync(path.join(talk.workspace, "note.txt"), "utf8"), "alpha\ngamma\n");
   },
 
-  "a call that fails": async ({ open, told }) => {
-    const answer = await (await open()).hear("play:failing");
-    assert.deepEqual(told(answer), [
+  "a call that fails": async ({ open, outline }) => {
+    const answer = await (await open()).answerTo("play:failing");
+    assert.deepEqual(outline(answer), [
       "commentary: This will fail.",
       "shell failed: oops",
       "final: It failed, as it should.",
@@ -92,22 +92,22 @@ export const WORK = {
     assert.equal(answer.status, "completed");
   },
 
-  "the model sees pictures": async ({ stage, open, told }) => {
+  "the model sees pictures": async ({ stage, open, outline }) => {
     const talk = await open();
     await talk.show("play:hello", Buffer.from(PICTURE, "base64"));
-    assert.deepEqual(told(await talk.answer()), ["final: Hello! This answer comes in several small pieces."]);
+    assert.deepEqual(outline(await talk.answer()), ["final: Hello! This answer comes in several small pieces."]);
     assert.ok(stage.models.asked("hello").at(-1)?.includes(PICTURE));
   },
 
-  "what a command prints comes as it is": async ({ open, told }) => {
-    assert.deepEqual(told(await (await open()).hear("play:colours")), [
+  "the output of a command is unchanged": async ({ open, outline }) => {
+    assert.deepEqual(outline(await (await open()).answerTo("play:colours")), [
       "commentary: As it is:",
       "shell succeeded: \u001b[31mred\u001b[0m ä€",
       "final: Grün, 绿, 🟢.",
     ]);
   },
 
-  "a service that refuses is told apart, in words that help": async ({ open, told }) => {
+  "refusals of a service are distinct and have advice": async ({ open, outline }) => {
     const refusals = {
       refused401: ["upstream_auth", /log in|login|key/i],
       refused429: ["rate_limit_upstream", /slow down/],
@@ -115,34 +115,34 @@ export const WORK = {
     };
     const talk = await open();
     for (const [scenario, [code, words]] of Object.entries(refusals)) {
-      const answer = await talk.hear(`play:${scenario}`);
+      const answer = await talk.answerTo(`play:${scenario}`);
       assert.deepEqual([answer.status, answer.error.code], ["failed", code], scenario);
       assert.match(answer.error.message, /** @type {RegExp} */ (words));
-      assert.deepEqual(told(answer), [], scenario);
+      assert.deepEqual(outline(answer), [], scenario);
     }
-    // `codex exec` keeps no conversation in which nothing was answered, and Callboard says so before.
-    const goesOn = told(await talk.hear("play:hello"));
+    // `codex exec` stores no conversation without an answer, and a notice says so.
+    const goesOn = outline(await talk.answerTo("play:hello"));
     assert.equal(goesOn.at(-1), "final: Hello! This answer comes in several small pieces.");
   },
 
-  "a service that breaks off: what was said stays": async ({ stage, open, told }) => {
+  "a text that the service cuts off stays": async ({ stage, open, outline }) => {
     const talk = await open();
-    await talk.say("play:brokenOff");
+    await talk.sendMessage("play:brokenOff");
     await talk.answerWhen((it) => it.parts[0]?.text === "This breaks o");
-    // Some programs ask again by themselves, and give up in the end.
+    // Some programs retry on their own and give up in the end.
     stage.models.open("brokenOff", Infinity);
     const answer = await talk.answer();
-    assert.deepEqual(told(answer), ["final: This breaks o"]);
+    assert.deepEqual(outline(answer), ["final: This breaks o"]);
     assert.deepEqual([answer.status, answer.error.code], ["failed", "upstream_error"]);
     await assertGoesOn(talk, "play:brokenOff", stage);
   },
 
-  "a service that fails at first: each new try is told, and the answer comes": async ({ t, stage, told, its }) => {
+  "retries of a failing service are reported before the answer": async ({ t, stage, outline, its }) => {
     const own = await startStage(t, stage.kind, RETRIES);
     const talk = await own.open();
     const [once, twice] = its.attempts ?? ATTEMPTS;
-    const answer = await talk.hear("play:busyAtFirst");
-    assert.deepEqual(told(answer).map(attempt), [
+    const answer = await talk.answerTo("play:busyAtFirst");
+    assert.deepEqual(outline(answer).map(attempt), [
       once,
       twice,
       "commentary: Now I look.",
@@ -152,15 +152,15 @@ export const WORK = {
     ]);
     assert.equal(answer.status, "completed");
     assert.equal(own.models.asked("busyAtFirst").length, 5);
-    const slow = await talk.hear("play:slowAtFirst");
-    if (its.givesUpAt429) assert.deepEqual([slow.error.code, told(slow)], ["rate_limit_upstream", []]);
-    else assert.deepEqual(told(slow).map(attempt), [once, "final: That was slow."]);
+    const slow = await talk.answerTo("play:slowAtFirst");
+    if (its.givesUpAt429) assert.deepEqual([slow.error.code, outline(slow)], ["rate_limit_upstream", []]);
+    else assert.deepEqual(outline(slow).map(attempt), [once, "final: That was slow."]);
     await assertGoesOn(talk, "play:busyAtFirst", own);
   },
 
-  "the model sees what was said before": async ({ stage, open }) => {
+  "the model sees earlier messages": async ({ stage, open }) => {
     const talk = await open();
-    await talk.hear("play:tools");
+    await talk.answerTo("play:tools");
     await assertGoesOn(talk, "play:tools", stage);
     const [request] = stage.models.asked("recall").slice(-1);
     for (const it of ["First I look here.", "echo two", "I have seen one and two."]) assert.ok(request?.includes(it), it);
@@ -170,7 +170,7 @@ export const WORK = {
     const talk = await open();
     const page = await openSession(t, browser, stage.callboard, talk.id);
     await setRoot(page, { toolDisplay: "timeline" });
-    await say(page, "play:thinking");
+    await sendMessage(page, "play:thinking");
     await answered(page);
     const shown = [
       ".bubble",
@@ -191,21 +191,21 @@ export const WORK = {
   },
 };
 
-/** Programs begin an answer anew when it broke off, as often as they may. @type {Cases} */
+/** Cases of programs that restart an answer that was cut off. @type {Cases} */
 export const BEGINS_ANEW = {
-  "an answer that broke off is begun anew: what was said of it is put aside": async ({ browser, t, stage, told, its }) => {
+  "a restarted answer discards its first text": async ({ browser, t, stage, outline, its }) => {
     const own = await startStage(t, stage.kind, RETRIES);
     for (const how of ["cutAtFirst", "failsAtFirst"]) {
       const talk = await own.open();
       const page = await openSession(t, browser, own.callboard, talk.id);
-      await say(page, `play:${how}`);
+      await sendMessage(page, `play:${how}`);
       await page.locator(".parts > .text", { hasText: "This is begun and n" }).waitFor();
       own.models.open(how);
       await answered(page);
       const answer = await talk.lastAnswer();
-      const isTold = how === "cutAtFirst" || !its.hidesFailedStreams;
-      const notice = isTold ? ATTEMPTS.slice(0, 1) : [];
-      assert.deepEqual(told(answer).map(attempt), [
+      const isReported = how === "cutAtFirst" || !its.hidesFailedStreams;
+      const notice = isReported ? ATTEMPTS.slice(0, 1) : [];
+      assert.deepEqual(outline(answer).map(attempt), [
         "discarded: This is begun and n",
         ...notice,
         "final: This is begun and ended.",

@@ -13,15 +13,15 @@ import { PROGRAMS, installed, settle } from "./programs.mjs";
 /** @typedef {Program | "openai" | "codexExec"} Kind */
 /** @typedef {{after: (end: () => Promise<void>) => void}} Scope */
 
-/** All that a person can talk to, except the demo agent. @type {Kind[]} */
+/** All kinds of agents except the demo agent. @type {Kind[]} */
 export const KINDS = ["openai", ...PROGRAMS, "codexExec"];
 
-/** The agent that does what it wants, and the one that has to ask. */
+/** Names of the agent that needs no approvals and of the one that does. */
 const FREE = "free";
 const ASKING = "asking";
 
 /**
- * No agent tries again when the model fails, unless it is said how often: most tests are about what it says then.
+ * Agents do not retry unless a number of retries is given: most tests are about the failure.
  * @param {Scope} scope @param {Kind} kind
  */
 export function startStage(scope, kind, retries = 0) {
@@ -31,7 +31,7 @@ export function startStage(scope, kind, retries = 0) {
   );
 }
 
-/** The same for a suite of tests, from its beginning to its end. @param {Kind} kind */
+/** Starts a stage for a suite of tests. @param {Kind} kind */
 export function useStage(kind) {
   const stage = /** @type {Stage} */ (Object.create(Stage.prototype));
   /** @type {() => Promise<void>} */
@@ -43,7 +43,7 @@ export function useStage(kind) {
   return stage;
 }
 
-/** All programs on one Callboard, each under its own name. @param {Scope} scope @param {Program} first */
+/** Starts one Callboard with all programs, each under its own name. @param {Scope} scope @param {Program} first */
 export function startTogether(scope, first) {
   return start(scope, first, async (home, models) => {
     const configs = PROGRAMS.map(async (it) => {
@@ -71,7 +71,7 @@ async function start(scope, kind, configure) {
   return new Stage(kind, models, await startCallboard(parts, { config }), { home, config });
 }
 
-/** Callboard's own tools are asked about by rules, for all agents alike. @param {string} models @param {number} retries */
+/** The configuration; rules about Callboard's own tools apply to all agents. @param {string} models @param {number} retries */
 function modelConfig(models, retries) {
   const agents = [FREE, ASKING].map((id) =>
     table("[[agents]]", { id, kind: "openai", base_url: `${models}/v1`, model: "scripted", retries }),
@@ -85,7 +85,7 @@ function modelConfig(models, retries) {
 
 /**
  * @param {Exclude<Kind, "openai">} agent @param {{home: string, models: string, retries: number}} where
- * @param {Record<string, string>} modes of the agents, by their names
+ * @param {Record<string, string>} modes of the agents by name
  */
 async function programConfig(agent, { home, models, retries }, modes) {
   const kind = agent === "codexExec" ? "codex" : agent;
@@ -97,7 +97,7 @@ async function programConfig(agent, { home, models, retries }, modes) {
     .join("\n");
 }
 
-/** A Codex from before it had an app-server. @param {string} file @param {string} home */
+/** Writes a Codex without an app-server. @param {string} file @param {string} home */
 async function withoutAppServer(file, home) {
   const old = path.join(home, "old-codex");
   await writeFile(old, `#!/bin/sh\n[ "$1" != app-server ] || exit 2\nexec '${file}' "$@"\n`, { mode: 0o755 });
@@ -128,13 +128,13 @@ class Stage {
     this.setting = setting;
   }
 
-  /** The same programs and the same model, with a Callboard that knows of no session. @param {Scope} scope */
-  async anew(scope) {
+  /** The same programs and model with a Callboard without sessions. @param {Scope} scope */
+  async otherCallboard(scope) {
     const callboard = await startCallboard(scope, { config: this.setting.config });
     return new Stage(this.kind, this.models, callboard, this.setting);
   }
 
-  /** Where somebody works. */
+  /** A new working folder. */
   async folder() {
     return realpath(await mkdtemp(path.join(this.callboard.workspace, "work-")));
   }
@@ -153,7 +153,7 @@ class Stage {
     return new Conversation(this, id, workspace);
   }
 
-  /** A session that is there. @param {string} id */
+  /** An existing session. @param {string} id */
   async meet(id) {
     const { workspace } = await this.callboard.api(`sessions/${id}`);
     return new Conversation(this, id, workspace);
@@ -161,8 +161,8 @@ class Stage {
 }
 
 class Conversation {
-  /** The id of the message that is to be answered. */
-  #said = "";
+  /** The id of the message that waits for an answer. */
+  #at = "";
 
   /** @param {Stage} stage @param {string} id @param {string} workspace */
   constructor(stage, id, workspace) {
@@ -177,17 +177,17 @@ class Conversation {
   }
 
   /** @param {string} text @param {object[]} [attachments] */
-  async say(text, attachments = []) {
+  async sendMessage(text, attachments = []) {
     const { messageId } = await this.post("messages", { text, attachments });
-    this.#said = messageId;
+    this.#at = messageId;
   }
 
-  /** What waits for its turn. @returns {Promise<any[]>} */
+  /** The queue. @returns {Promise<any[]>} */
   async queue() {
     return (await this.stage.callboard.api(`sessions/${this.id}/queue`)).messages;
   }
 
-  /** The last answer, when that many have ended. @param {number} count */
+  /** The last answer, after that many have ended. @param {number} count */
   async lastOf(count) {
     await until(async () => {
       const events = await this.stage.callboard.events(this.id);
@@ -197,48 +197,48 @@ class Conversation {
     return messages[0];
   }
 
-  /** Says it with a picture. @param {string} text @param {Buffer} png */
+  /** Sends a message with a picture. @param {string} text @param {Buffer} png */
   async show(text, png) {
     const { base, token } = this.stage.callboard;
     const headers = { Authorization: `Bearer ${token}` };
     const kept = await fetch(`${base}api/blobs`, { method: "POST", headers, body: new Uint8Array(png) });
     const { blob, size } = await kept.json();
-    await this.say(text, [{ blob, size, name: "picture.png", mediaType: "image/png" }]);
+    await this.sendMessage(text, [{ blob, size, name: "picture.png", mediaType: "image/png" }]);
   }
 
-  /** Says it, and gives the answer when it has ended. @param {string} text */
-  async hear(text) {
-    await this.say(text);
+  /** Sends a message and returns the completed answer. @param {string} text */
+  async answerTo(text) {
+    await this.sendMessage(text);
     return this.answer();
   }
 
-  /** The answer to what was said last, when it has ended. */
+  /** The completed answer to the last message. */
   answer() {
     return this.answerWhen((it) => it.status !== undefined);
   }
 
-  /** The last answer there is, whoever asked for it. */
+  /** The last answer of the session, to any message. */
   async lastAnswer() {
     const { messages } = await this.stage.callboard.api(`sessions/${this.id}/messages?order=desc&limit=5`);
     return messages.find((/** @type {any} */ it) => it.role === "assistant");
   }
 
-  /** The answer to what was said last, as soon as it is like this. @param {(answer: any) => boolean} isSo */
+  /** The answer to the last message, as soon as the condition holds. @param {(answer: any) => boolean} isSo */
   async answerWhen(isSo) {
     /** @type {any} */
     let answer;
     await until(async () => {
       const { messages } = await this.stage.callboard.api(`sessions/${this.id}/messages?order=desc&limit=5`);
-      const said = messages.findIndex((/** @type {any} */ it) => it.id === this.#said);
-      answer = messages.slice(0, Math.max(said, 0)).find((/** @type {any} */ it) => it.role === "assistant");
+      const at = messages.findIndex((/** @type {any} */ it) => it.id === this.#at);
+      answer = messages.slice(0, Math.max(at, 0)).find((/** @type {any} */ it) => it.role === "assistant");
       return answer !== undefined && isSo(answer);
     });
     return answer;
   }
 
-  /** Says it, and gives the call that a person has to decide about. @param {string} text */
+  /** Sends a message and returns the call that needs an approval. @param {string} text */
   async question(text) {
-    await this.say(text);
+    await this.sendMessage(text);
     const isAsked = (/** @type {any} */ it) => it.state === "awaiting_approval";
     const { toolCalls } = await this.answerWhen((it) => it.toolCalls.some(isAsked));
     const events = await this.stage.callboard.events(this.id);
@@ -251,22 +251,22 @@ class Conversation {
     return this.post(`calls/${callId}/approval`, decision);
   }
 
-  /** Says it, and waits until a command runs that has this word in it. @param {string} text @param {string} word */
+  /** Sends a message and waits until a command with this word runs. @param {string} text @param {string} word */
   async runs(text, word) {
-    await this.say(text);
+    await this.sendMessage(text);
     await this.answerWhen((it) => it.toolCalls.length > 0);
     await until(async () => (await this.processes()).some((it) => it.command.includes(word)));
   }
 
-  /** All processes that work in its folder: the program, its commands and what they began. */
+  /** All processes in the session's folder: the program, its commands and their children. */
   async processes() {
     const found = await Promise.all((await readdir("/proc")).filter((it) => /^\d+$/.test(it)).map(lookAt));
-    // One that is about to end has no command any more.
+    // A process that is ending has no command line.
     return found.flatMap((it) => (it?.folder === this.workspace && it.command ? [it] : []));
   }
 }
 
-/** Undefined if it has ended meanwhile, or is none of our business. @param {string} pid */
+/** Undefined if the process has ended or belongs to another user. @param {string} pid */
 async function lookAt(pid) {
   try {
     const [folder, command, stat] = await Promise.all([

@@ -1,19 +1,19 @@
 // Every agent in the same cases: Callboard's own loop around a model, and the real command-line agents.
 //
-// What the model does is scripted (scenarios.mjs). What Callboard makes of it has to be the same, whoever
-// stands between.
+// The model is scripted (scenarios.mjs). Callboard's result has to be the same for every program in
+// between.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { ASKS, CORRECTS, ESCALATES, FORMS, GUARDS, WRITES } from "./agent_asks.mjs";
-import { assertAllClosed, told } from "./agent_case.mjs";
-import { OTHERS } from "./agent_others.mjs";
+import { ASKS, CORRECTS, ESCALATES, FORMS, GUARDS, WRITES } from "./agent_approvals.mjs";
+import { assertAllClosed, outline } from "./agent_case.mjs";
+import { OTHERS } from "./agent_messages.mjs";
 import { BACKGROUND, DELEGATES, PROGRAM_STOPS, STOPS } from "./agent_stops.mjs";
 import { BEGINS_ANEW, WORK } from "./agent_work.mjs";
 import { KINDS, useStage } from "./agents.mjs";
 import { useBrowser } from "./browser.mjs";
-import { answered, field, openSession, say, setRoot } from "./drive.mjs";
+import { answered, field, openSession, sendMessage, setRoot } from "./drive.mjs";
 
 /** @typedef {import("./agent_case.mjs").Stage} Stage */
 /** @typedef {import("./agent_case.mjs").Conversation} Conversation */
@@ -21,14 +21,14 @@ import { answered, field, openSession, say, setRoot } from "./drive.mjs";
 
 const TIMEOUT_MS = 60_000;
 
-/** What cannot be the same for all, and why. @type {Record<string, any>} */
+/** Differences between the agents, and their reasons. @type {Record<string, any>} */
 const DIFFERENCES = {
   openai: {
     tools: { shell: "shell", write_file: "write", edit_file: "edit", read_file: "read" },
     canEdit: true,
-    // The loop is Callboard's own, and so is the conversation.
+    // Callboard's own loop has no conversation elsewhere.
     isProgram: false,
-    // It counts the first one, too.
+    // It counts the first attempt too.
     attempts: ["attempt 2 of 3", "attempt 3 of 3"],
   },
   claude: {
@@ -36,15 +36,15 @@ const DIFFERENCES = {
     tools: { Bash: "shell", Write: "write", Edit: "edit", Read: "read" },
     canEdit: true,
     isProgram: true,
-    // It asks for the same without a stream, and says nothing of it.
+    // It repeats the request without a stream, and does not report it.
     hidesFailedStreams: true,
   },
   codex: {
     name: "Codex",
-    // It changes files by patches alone, and reads them with commands.
+    // It edits files with patches only, and reads them with commands.
     tools: { shell: "shell", apply_patch: "write" },
     filesTold: ["write succeeded", "write succeeded", "shell succeeded: alpha\ngamma"],
-    // Its protocol takes a yes or a no, and no other arguments.
+    // Its protocol has no edited arguments.
     canEdit: false,
     isProgram: true,
     givesUpAt429: true,
@@ -54,7 +54,7 @@ const DIFFERENCES = {
     filesTold: ["write succeeded", "write succeeded", "shell succeeded: alpha\ngamma"],
     isProgram: true,
     givesUpAt429: true,
-    // Said before all else, in the first answer.
+    // The first part of the first answer.
     limits:
       "notice: Codex runs without its app-server: messages arrive whole, and it does what its sandbox allows without asking.",
   },
@@ -63,31 +63,31 @@ const DIFFERENCES = {
     tools: { bash: "shell", write: "write", edit: "edit", read: "read" },
     canEdit: true,
     isProgram: true,
-    // It takes what it was handed into its conversation even while it stops.
+    // It adds a steered message to its conversation even while it stops.
     readsWhileItStops: true,
   },
 };
 
-/** What every agent does. @type {Cases} */
+/** Cases of all agents. @type {Cases} */
 const ALL = { ...WORK, ...STOPS, ...ASKS, ...OTHERS };
 
-/** What makes no sense without a program. @type {Cases} */
+/** Cases of program agents only. @type {Cases} */
 const OF_PROGRAMS = {
   ...ALL,
   ...BEGINS_ANEW,
   ...PROGRAM_STOPS,
 
-  "the log says which version has answered": async ({ stage, open }) => {
+  "the log contains the version of the program": async ({ stage, open }) => {
     const talk = await open();
-    await talk.hear("play:hello");
+    await talk.answerTo("play:hello");
     const linked = (await stage.callboard.events(talk.id)).find((it) => it.type === "agent_linked");
     assert.match(linked?.version ?? "", /^\d+\.\d+\.\d+/);
   },
 
-  "what the program wrote is behind every item, live and loaded": async ({ browser, t, stage, open }) => {
+  "every item links to its raw lines, live and loaded": async ({ browser, t, stage, open }) => {
     const talk = await open();
     const page = await openSession(t, browser, stage.callboard, talk.id);
-    await say(page, "play:hello");
+    await sendMessage(page, "play:hello");
     await answered(page);
     for (const _ of ["live", "loaded"]) {
       const text = page.locator(".parts > .text.final");
@@ -106,10 +106,10 @@ const OF_PROGRAMS = {
     }
   },
 
-  "a message that is said in other words: the program remembers the first ones, and the page says so": async ({ browser, t, stage, open, its }) => {
+  "an edited message: the program keeps the original, as the page notes": async ({ browser, t, stage, open, its }) => {
     const talk = await open();
     const page = await openSession(t, browser, stage.callboard, talk.id);
-    await say(page, "play:hello");
+    await sendMessage(page, "play:hello");
     await answered(page);
     await page.locator(".bubble").hover();
     await page.getByRole("button", { name: "Edit and send again" }).click();
@@ -123,10 +123,10 @@ const OF_PROGRAMS = {
     await answered(page);
   },
 
-  "how the program is can be seen while it works": async ({ browser, t, stage, open }) => {
+  "the state of the program is shown while it works": async ({ browser, t, stage, open }) => {
     const talk = await open();
     const page = await openSession(t, browser, stage.callboard, talk.id);
-    await say(page, "play:story");
+    await sendMessage(page, "play:story");
     await stage.models.reached("story");
     const pulse = page.locator(".pulse-line");
     await pulse.getByText(/^pid \d+$/).waitFor();
@@ -139,11 +139,11 @@ const OF_PROGRAMS = {
   },
 };
 
-/** What a program tells beside its words. @type {Cases} */
+/** Cases about a program's details besides its texts. @type {Cases} */
 const TELLS_MORE = {
-  "each answer shows what it has cost, and the session what all of them have": async ({ browser, t, stage, open }) => {
+  "each answer shows its cost, and the session their sum": async ({ browser, t, stage, open }) => {
     const talk = await open();
-    const costs = [(await talk.hear("play:hello")).cost, (await talk.hear("play:hello")).cost];
+    const costs = [(await talk.answerTo("play:hello")).cost, (await talk.answerTo("play:hello")).cost];
     assert.ok(costs[0] > 0, `${costs}`);
     assert.ok(Math.abs(costs[1] - costs[0]) < costs[0] / 100, `the second is not charged for the first: ${costs}`);
     const page = await openSession(t, browser, stage.callboard, talk.id);
@@ -156,9 +156,9 @@ const TELLS_MORE = {
     assert.ok(heading?.includes(shown(costs[0] + costs[1])), `${heading}`);
   },
 
-  "a change is shown as the program tells it, with the lines around it": async ({ browser, t, stage, open }) => {
+  "a file change is shown with the lines around it": async ({ browser, t, stage, open }) => {
     const talk = await open();
-    await talk.hear("play:files");
+    await talk.answerTo("play:files");
     const page = await openSession(t, browser, stage.callboard, talk.id);
     await setRoot(page, { toolDisplay: "timeline" });
     const edit = page.locator(".tool-block", { hasText: "Edit" }).first();
@@ -171,26 +171,26 @@ const TELLS_MORE = {
 /** @type {Cases} */
 const OF_CLAUDE = { ...OF_PROGRAMS, ...GUARDS, ...FORMS, ...WRITES, ...DELEGATES, ...BACKGROUND, ...TELLS_MORE };
 
-/** What is left where words come whole, nothing is asked and a program hears nothing once it runs. @type {Cases} */
+/** Cases for programs without deltas, approvals and steering. @type {Cases} */
 const ONE_WAY = {
   ...pick(OF_PROGRAMS, [
     "commentary, call, commentary, call, answer",
-    "calls side by side",
-    "thinking is told apart from words",
+    "calls run in parallel",
+    "thinking is distinct from text",
     "files are written, changed and read",
     "a call that fails",
-    "what a command prints comes as it is",
-    "stopped in a call: nothing of it is left",
-    "a service that refuses is told apart, in words that help",
-    "a service that fails at first: each new try is told, and the answer comes",
-    "the model sees what was said before",
-    "the server is killed in a call: the run is closed, and the conversation goes on",
-    "the program is killed in a call: the run says so, and nothing of the call is left",
+    "the output of a command is unchanged",
+    "a stopped call leaves no process",
+    "refusals of a service are distinct and have advice",
+    "retries of a failing service are reported before the answer",
+    "the model sees earlier messages",
+    "server killed during a call: run closed, conversation continues",
+    "program killed during a call: run failed, no process left",
   ]),
 
-  "the page says what it cannot do": async ({ browser, t, stage, open }) => {
+  "the page shows what the agent cannot do": async ({ browser, t, stage, open }) => {
     const talk = await open();
-    await talk.hear("play:hello");
+    await talk.answerTo("play:hello");
     const page = await openSession(t, browser, stage.callboard, talk.id);
     assert.match(await page.locator(".remark").innerText(), /no app-server.*come whole.*without asking/);
     assert.match(await page.locator(".notice").innerText(), /without its app-server/);
@@ -221,9 +221,9 @@ for (const kind of KINDS) {
           opened.push(await stage.open(options));
           return /** @type {Conversation} */ (opened.at(-1));
         };
-        const toldOf = (/** @type {any} */ answer) =>
-          told(answer, its.tools).filter((/** @type {string} */ it) => it !== its.limits);
-        await play({ t, browser, stage, open, its, told: toldOf });
+        const outlineOf = (/** @type {any} */ answer) =>
+          outline(answer, its.tools).filter((/** @type {string} */ it) => it !== its.limits);
+        await play({ t, browser, stage, open, its, outline: outlineOf });
         for (const it of opened) assertAllClosed(await stage.callboard.events(it.id));
       });
     }

@@ -1,5 +1,5 @@
-// Front ends made for AG-UI: every release that is tested takes every case, against a running Callboard, and
-// both sides keep the same messages.
+// AG-UI clients: every tested release runs every case against a running Callboard, and
+// both sides store the same messages.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -12,7 +12,7 @@ import { startModel } from "./models.mjs";
 
 /** @type {Awaited<ReturnType<typeof startCallboard>>} */
 let callboard;
-/** Talks at the speed of a model. @type {typeof callboard} */
+/** A demo agent at the speed of a model. @type {typeof callboard} */
 let slow;
 /** @type {Awaited<ReturnType<typeof startModel>>} */
 let model;
@@ -28,7 +28,7 @@ after(async () => {
   for (const end of ends) await end();
 });
 
-/** A case for every release that can take it. @param {string} name @param {(release: Release, t: any) => Promise<void>} take */
+/** Adds a test for every release that supports the case. @param {string} name @param {(release: Release, t: any) => Promise<void>} take */
 function testEach(name, take, { interrupts = false } = {}) {
   for (const release of RELEASES.filter(({ hasInterrupts }) => hasInterrupts || !interrupts)) {
     test(`${release.name}: ${name}`, (t) => take(release, t));
@@ -55,7 +55,7 @@ for (const [name, text, check] of ANSWERS) {
   });
 }
 
-testEach("a conversation of several runs goes on where it was", async (release) => {
+testEach("a conversation of several runs continues", async (release) => {
   const agent = openAgent(release, callboard, { agent: "demo" });
   for (const text of ["hello", "think about tea", "what time is it?", "read nowhere.txt"]) {
     const { events } = await runWell(agent, text);
@@ -65,7 +65,7 @@ testEach("a conversation of several runs goes on where it was", async (release) 
   assert.equal(of(agent, "user").length, 4);
 });
 
-testEach("an error of the agent, and another run after it", async (release) => {
+testEach("a run follows a failed run", async (release) => {
   const agent = openAgent(release, callboard, { agent: "demo" });
   const { error, failed, last } = await run(agent, "break");
   assert.match(error ?? "", /broke off/);
@@ -107,7 +107,7 @@ for (const [name, decision, result] of DECISIONS) {
 }
 
 testEach(
-  "a decision and a new message at once",
+  "a decision and a new message arrive in one request",
   async (release) => {
     const agent = openAgent(release, callboard, { agent: "demo" });
     const asked = await runWell(agent, "run echo hi > made.txt");
@@ -119,7 +119,7 @@ testEach(
   { interrupts: true },
 );
 
-testEach("a question that is answered on the page, and the client asks how things stand", async (release) => {
+testEach("a client reconnects after an approval was decided on the page", async (release) => {
   const agent = openAgent(release, callboard, { agent: "demo" });
   await runWell(agent, "run echo hi > made.txt");
   const [{ id }] = calls(agent);
@@ -132,7 +132,7 @@ testEach("a question that is answered on the page, and the client asks how thing
 
 const TOOL = { name: "pick_colour", description: "Lets the user pick", parameters: { type: "object" } };
 
-/** Runs until no tool of the client is called. @param {any} agent @param {string} text @param {object} given */
+/** Runs until the agent calls no more client tools. @param {any} agent @param {string} text @param {object} given */
 async function withTool(agent, text, given) {
   await runWell(agent, text, { tools: [TOOL] });
   const [call] = calls(agent);
@@ -144,7 +144,7 @@ async function withTool(agent, text, given) {
   return call;
 }
 
-testEach("a tool of the front end, called by the demo agent", async (release) => {
+testEach("the demo agent calls a tool of the front end", async (release) => {
   const agent = openAgent(release, callboard, { agent: "demo" });
   const call = await withTool(agent, 'use the client tool pick_colour with {"of":"wall"}', { content: "teal" });
   assert.deepEqual(JSON.parse(call.function.arguments), { of: "wall" });
@@ -155,8 +155,8 @@ testEach("a tool of the front end, called by the demo agent", async (release) =>
   await assertKept(agent, callboard, [call.id]);
 });
 
-testEach("a tool of the front end, called by a model", async (release) => {
-  model.willSay({ call: "pick_colour", arguments: { of: "door" } }, { text: "Red it is." });
+testEach("a model calls a tool of the front end", async (release) => {
+  model.willAnswer({ call: "pick_colour", arguments: { of: "door" } }, { text: "Red it is." });
   const agent = openAgent(release, callboard, { agent: "model" });
   const call = await withTool(agent, "Which colour?", { content: "red" });
   assert.ok(model.asked.at(-1).tools.some((/** @type {any} */ it) => it.function.name === "pick_colour"));
@@ -165,7 +165,7 @@ testEach("a tool of the front end, called by a model", async (release) => {
   await assertKept(agent, callboard, [call.id]);
 });
 
-testEach("a tool of the front end that fails", async (release) => {
+testEach("a tool of the front end fails", async (release) => {
   const agent = openAgent(release, callboard, { agent: "demo" });
   const given = { content: "Nobody there.", error: "Nobody there." };
   const call = await withTool(agent, "use the client tool pick_colour", given);
@@ -174,32 +174,32 @@ testEach("a tool of the front end that fails", async (release) => {
   assert.deepEqual(JSON.parse(content), { error: "Nobody there." });
 });
 
-testEach("a run that is stopped ends well, with what was said", async (release) => {
+testEach("a stopped run ends without an error and keeps its text", async (release) => {
   const agent = openAgent(release, slow);
-  const told = run(agent, "tell me a story");
+  const running = run(agent, "tell me a story");
   await until(async () => of(agent, "assistant")[0]?.content?.length > 0);
   await slow.api(`sessions/${agent.threadId}/cancel`, { method: "POST" });
-  const { last } = await told;
+  const { last } = await running;
   assert.deepEqual([last.type, last.result], ["RUN_FINISHED", { status: "cancelled" }]);
   await assertKept(agent, slow);
 });
 
-testEach("a client that stops listening stops nothing, and comes back to a run under way", async (release) => {
+testEach("a client that disconnects stops nothing and can rejoin the active run", async (release) => {
   const agent = openAgent(release, slow);
-  const told = run(agent, "tell me a story");
+  const running = run(agent, "tell me a story");
   await until(async () => of(agent, "assistant")[0]?.content?.length > 0);
   agent.abortRun();
-  await told;
-  const heard = of(agent, "assistant")[0].content.length;
+  await running;
+  const length = of(agent, "assistant")[0].content.length;
   const again = openAgent(release, slow, { threadId: agent.threadId, messages: agent.messages });
   const more = run(again, undefined);
-  await until(async () => of(again, "assistant")[0]?.content.length > heard + 20);
+  await until(async () => of(again, "assistant")[0]?.content.length > length + 20);
   await slow.api(`sessions/${agent.threadId}/cancel`, { method: "POST" });
   await more;
   await assertKept(again, slow);
 });
 
-testEach("a client comes back after the run, with all it had, or with nothing but its question", async (release) => {
+testEach("a client reconnects after the run, with or without earlier messages", async (release) => {
   const agent = openAgent(release, callboard, { agent: "demo" });
   await runWell(agent, "think about tea");
   await runWell(agent, "what time is it in Paris and Tokyo?");
@@ -210,7 +210,7 @@ testEach("a client comes back after the run, with all it had, or with nothing bu
   }
 });
 
-testEach("a client learns what was said elsewhere", async (release) => {
+testEach("a client gets the messages of other clients", async (release) => {
   const agent = openAgent(release, callboard, { agent: "demo" });
   await runWell(agent, "hello");
   const other = openAgent(release, callboard, { threadId: agent.threadId, messages: agent.messages });
@@ -222,14 +222,14 @@ testEach("a client learns what was said elsewhere", async (release) => {
   await assertKept(other, callboard);
 });
 
-testEach("a message sent while the agent works is answered in its turn", async (release) => {
+testEach("a message sent during a run is answered after it", async (release) => {
   const first = openAgent(release, slow);
-  const told = run(first, "tell me a story");
+  const running = run(first, "tell me a story");
   await until(async () => of(first, "assistant")[0]?.content?.length > 0);
   const second = openAgent(release, slow, { threadId: first.threadId, messages: of(first, "user") });
   const answered = run(second, "hello");
   await until(async () => (await slow.api(`sessions/${first.threadId}/queue`)).messages.length === 1);
-  await told;
+  await running;
   assert.equal((await answered).last.type, "RUN_FINISHED");
   assert.match(second.messages.at(-1).content, /demo agent/);
   await assertKept(second, slow);
@@ -237,14 +237,14 @@ testEach("a message sent while the agent works is answered in its turn", async (
 
 const DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/** A picture as that release sends it. @param {Release} release */
+/** A picture in the form of that release. @param {Release} release */
 function picture({ name }) {
   return name === "ag-ui-0-early"
     ? { type: "binary", mimeType: "image/png", data: DOT, filename: "dot.png" }
     : { type: "image", source: { type: "data", mimeType: "image/png", value: DOT } };
 }
 
-testEach("a file goes along with a message, and comes back in a snapshot", async (release) => {
+testEach("a file is sent with a message and returned in a snapshot", async (release) => {
   const agent = openAgent(release, callboard, { agent: "demo" });
   await runWell(agent, [{ type: "text", text: "hello" }, picture(release)]);
   const [{ content }] = await kept(callboard, agent.threadId);
@@ -257,7 +257,7 @@ testEach("a file goes along with a message, and comes back in a snapshot", async
   assert.match(JSON.stringify(again.messages[0].content), /api\/blobs/);
 });
 
-/** A conversation that was held elsewhere, with every kind of message. @param {Release} release */
+/** A conversation of another program, with every kind of message. @param {Release} release */
 function history(release) {
   return [
     { id: "s1", role: "system", content: "Be brief." },
@@ -279,9 +279,9 @@ function history(release) {
   ];
 }
 
-testEach("a new thread brings its history along, and the agent knows it", async (release) => {
+testEach("a new thread imports its history, and the agent knows it", async (release) => {
   const agent = openAgent(release, callboard, { agent: "model", messages: history(release) });
-  model.willSay({ text: "As I said." });
+  model.willAnswer({ text: "As I said." });
   await runWell(agent, "What was it?");
   const asked = JSON.stringify(model.asked.at(-1).messages);
   for (const known of ["Be brief.", "No jokes.", "Look", "A dot.", "Too hot.", "seen"]) assert.ok(asked.includes(known), known);
@@ -293,20 +293,20 @@ testEach("a new thread brings its history along, and the agent knows it", async 
   assert.deepEqual((await kept(callboard, agent.threadId)).map(brief), agent.messages.map(brief));
 });
 
-/** What a message says, without names that only one side gives. @param {any} message */
+/** The content of a message, without ids that only one side assigns. @param {any} message */
 function brief({ role, content, toolCalls, toolCallId, error }) {
-  const said = Array.isArray(content) ? content.map(({ text, type }) => text ?? (type === "binary" ? "image" : type)) : content;
-  const result = error ? JSON.stringify({ error }) : said;
-  return JSON.parse(JSON.stringify({ role: role === "developer" ? "system" : role, said: result, toolCalls, toolCallId }));
+  const text = Array.isArray(content) ? content.map(({ text, type }) => text ?? (type === "binary" ? "image" : type)) : content;
+  const result = error ? JSON.stringify({ error }) : text;
+  return JSON.parse(JSON.stringify({ role: role === "developer" ? "system" : role, content: result, toolCalls, toolCallId }));
 }
 
-testEach("what cannot be is refused in plain words that the client shows", async (release) => {
+testEach("refusals have a clear reason that the client shows", async (release) => {
   const agent = openAgent(release, callboard, { agent: "nobody" });
   const { failed } = await run(agent, "hello");
   assert.match(failed?.message ?? "", /nobody/);
 });
 
-test("requests that make no sense are refused in plain words, and change nothing", async () => {
+test("invalid requests are refused with a clear reason and change nothing", async () => {
   const send = async (/** @type {string} */ path, /** @type {any} */ body) => {
     const { url, headers } = address(callboard);
     const response = await fetch(url + path, {
@@ -343,4 +343,4 @@ test("requests that make no sense are refused in plain words, and change nothing
   assert.deepEqual(await callboard.api("sessions"), before);
 });
 
-test("no client has found anything odd", () => assert.deepEqual(complaints, []));
+test("no client has logged a warning", () => assert.deepEqual(complaints, []));

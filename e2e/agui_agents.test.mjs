@@ -19,7 +19,7 @@ for (const kind of KINDS) {
       return openAgent(NEWEST, stage.callboard, { threadId: id });
     };
 
-    test("a conversation with thoughts and calls", { timeout: TIMEOUT_MS }, async () => {
+    test("a conversation has thinking and calls", { timeout: TIMEOUT_MS }, async () => {
       const agent = await open(false);
       for (const scenario of ["hello", "thinking", "parallel", "failing"]) {
         await runWell(agent, `play:${scenario}`);
@@ -31,7 +31,7 @@ for (const kind of KINDS) {
       assert.deepEqual(complaints, []);
     });
 
-    // The old Codex does what its sandbox allows.
+    // The old Codex needs no approval for what its sandbox allows.
     for (const approved of kind === "codexExec" ? [] : [true, false]) {
       test(`a call that the reader ${approved ? "allows" : "refuses"}`, { timeout: TIMEOUT_MS }, async () => {
         const agent = await open(true);

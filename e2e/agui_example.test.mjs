@@ -1,4 +1,4 @@
-// The example `examples/ag-ui`, as it stands: a conversation in the terminal.
+// The unchanged example `examples/ag-ui`: a conversation in the terminal.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -14,7 +14,7 @@ import { startCallboard } from "./callboard.mjs";
 const EXAMPLE = fileURLToPath(new URL("../examples/ag-ui/talk.mjs", import.meta.url));
 const INSTALLED = fileURLToPath(new URL("node_modules/ag-ui-1", import.meta.url));
 
-/** The example with the package that it names, as it is installed here. @param {any} t */
+/** The example with its package as installed here. @param {any} t */
 async function installedExample(t) {
   const folder = await mkdtemp(path.join(tmpdir(), "callboard-e2e-"));
   t.after(() => rm(folder, { recursive: true, force: true }));
@@ -24,11 +24,11 @@ async function installedExample(t) {
   return path.join(folder, "talk.mjs");
 }
 
-test("the example talks, asks before it acts, runs its own tool, and says where to read on", async (t) => {
+test("the AG-UI example chats, asks, runs its tool and prints an address", async (t) => {
   const callboard = await startCallboard(t);
-  const says = ["hello", "run echo one > made.txt", "use the client tool local_time"];
+  const prompts = ["hello", "run echo one > made.txt", "use the client tool local_time"];
   const env = { ...process.env, CALLBOARD_URL: callboard.base.replace(/\/$/, ""), CALLBOARD_TOKEN: callboard.token };
-  const child = spawn(process.execPath, [await installedExample(t), ...says], { env });
+  const child = spawn(process.execPath, [await installedExample(t), ...prompts], { env });
   t.after(() => child.kill());
   let printed = "";
   child.stdout.on("data", (text) => (printed += text));
@@ -39,7 +39,7 @@ test("the example talks, asks before it acts, runs its own tool, and says where 
   assert.match(printed, /demo agent[^]*May shell run\?[^]*\[gave [^]*\[local_time/);
   const [, id] = /\/s\/(\S+)/.exec(printed) ?? [];
   const { messages } = await callboard.api(`sessions/${id}/messages?format=agui`);
-  const said = messages.filter((/** @type {any} */ it) => it.role === "user");
-  assert.deepEqual(said.map((/** @type {any} */ it) => it.content), says);
+  const sent = messages.filter((/** @type {any} */ it) => it.role === "user");
+  assert.deepEqual(sent.map((/** @type {any} */ it) => it.content), prompts);
   assert.match(messages.at(-1).content, new RegExp(String(new Date().getFullYear())));
 });

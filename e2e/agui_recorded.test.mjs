@@ -1,5 +1,5 @@
-// Recorded sessions as AG-UI's real clients hear them: wherever the log ends, they take all that is told, have
-// what the server keeps, and so they do when they come back.
+// Recorded sessions in AG-UI's real clients: for every end of the log, they accept all events and have
+// the stored messages, also after they reconnect.
 
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { startCallboard, until } from "./callboard.mjs";
 
 const CRATES = new URL("../crates/", import.meta.url);
 const FOLDERS = ["render/fixtures/", "transcript/fixtures/", "backends/fixtures/logs/"];
-/** Of each log: its end, and so many places before. */
+/** Number of prefixes of each log, besides the whole log. */
 const CUTS = 4;
 
 /** @type {Awaited<ReturnType<typeof startCallboard>>} */
@@ -31,7 +31,7 @@ const RECORDED = FOLDERS.flatMap((folder) => {
   });
 });
 
-/** A session with the log up to a place, in which what was said is known by the client's names. */
+/** A session with a prefix of the log, with the client's ids of messages. */
 async function sessionUpTo(/** @type {any[]} */ records, /** @type {number} */ length, /** @type {string} */ id) {
   const prefix = records.slice(0, length).map((it, idx) => ({
     ...it,
@@ -43,29 +43,29 @@ async function sessionUpTo(/** @type {any[]} */ records, /** @type {number} */ l
   await callboard.importLog(id, prefix);
 }
 
-/** All but how files look, which versions do not agree on. @param {any[]} messages */
+/** Messages without the form of files, which differs between versions. @param {any[]} messages */
 function shared(messages) {
   const content = (/** @type {any} */ it) => (Array.isArray(it) ? it.map(({ text }) => text ?? "a file") : it);
   return JSON.parse(JSON.stringify(messages.map((it) => ({ ...it, content: content(it.content) }))));
 }
 
 for (const [name, records] of RECORDED) {
-  test(`clients take ${name}, wherever it ends`, async () => {
+  test(`clients accept every prefix of ${name}`, async () => {
     const lengths = Array.from({ length: CUTS + 1 }, (_, n) => Math.ceil((records.length * (n + 1)) / (CUTS + 1)));
     for (const length of new Set(lengths)) {
       const is = (/** @type {string} */ kind) => (/** @type {any} */ { type }) => type === kind;
       const prefix = records.slice(0, length);
-      const said = prefix.findLast(is("user_message"));
-      // What nobody has begun to answer is answered some time, by nobody in this test.
-      if (said === undefined || prefix.findLastIndex(is("run_start")) < prefix.indexOf(said)) continue;
+      const message = prefix.findLast(is("user_message"));
+      // A message without a run would be answered later, but not in this test.
+      if (message === undefined || prefix.findLastIndex(is("run_start")) < prefix.indexOf(message)) continue;
       for (const release of RELEASES) {
         const id = `${name}-${length}-${release.name}`;
         await sessionUpTo(records, length, id);
         if ((await callboard.api(`sessions/${id}/queue`)).messages.length > 0) continue;
         const agent = openAgent(release, callboard, { threadId: id });
-        agent.addMessage({ id: said.messageId, role: "user", content: said.text || "(nothing)" });
-        const told = await run(agent);
-        assert.equal(told.failed, undefined, `${release.name} at ${length}`);
+        agent.addMessage({ id: message.messageId, role: "user", content: message.text || "(nothing)" });
+        const outcome = await run(agent);
+        assert.equal(outcome.failed, undefined, `${release.name} at ${length}`);
         await until(async () => (await callboard.api(`sessions/${id}`)).state !== "running");
         const had = agent.messages.slice(0, -1);
         const again = openAgent(release, callboard, { threadId: id, messages: had.length > 1 ? had : agent.messages });

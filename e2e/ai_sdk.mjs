@@ -1,5 +1,5 @@
 // Clients of the AI SDK, of every version and kind, behind one set of names: the classes of `ai` in this
-// process, and the hooks of `@ai-sdk/react` in a browser. Each keeps its messages itself.
+// process, and the hooks of `@ai-sdk/react` in a browser. Each stores its messages itself.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -18,8 +18,8 @@ import { build } from "esbuild";
  */
 
 /**
- * `tools` are declared; those among `outputs` and `errors` are answered so at once. `byHand`: what was decided and
- * done is sent only when the user says something, as clients do that nobody has told otherwise.
+ * `tools` are declared; those in `outputs` and `errors` are answered immediately. `byHand`: decisions and
+ * results are sent only with the next message, as clients do by default.
  * @typedef {object} Options
  * @property {string} [id]
  * @property {any[]} [messages]
@@ -28,17 +28,17 @@ import { build } from "esbuild";
  * @property {Record<string, unknown>} [outputs]
  * @property {Record<string, string>} [errors]
  * @property {boolean} [byHand]
- * @property {boolean} [asIs] version 4 with the options that it has when nobody chooses: it sends no ids
+ * @property {boolean} [asIs] version 4 with its default options: it sends no ids
  */
 
 /**
- * One chat, as its client has it.
+ * One chat of a client.
  * @typedef {object} Chat
  * @property {string} id
  * @property {() => Promise<{messages: any[], status: string, error?: string}>} look
- * @property {(said: string | {parts: any[], metadata?: object}, more?: {files?: any[], messageId?: string}) => Promise<void>} send
- *   is over when the response is
- * @property {() => Promise<void>} stop no longer listens
+ * @property {(message: string | {parts: any[], metadata?: object}, more?: {files?: any[], messageId?: string}) => Promise<void>} send
+ *   ends with the response
+ * @property {() => Promise<void>} stop disconnects
  * @property {() => Promise<void>} resume
  * @property {() => Promise<void>} regenerate
  * @property {(decision: {id: string, approved: boolean, reason?: string}) => Promise<void>} decide
@@ -60,7 +60,7 @@ export async function release(name) {
   return { ...client, open };
 }
 
-/** Messages in memory: what React would hold. */
+/** Messages in memory, instead of React's state. */
 class Memory {
   status = "ready";
   error = undefined;
@@ -75,7 +75,7 @@ class Memory {
   snapshot = (/** @type {any} */ value) => structuredClone(value);
 }
 
-/** A chat of that release. @param {any} module @param {any} options as `useChat` takes them @returns {any} */
+/** Creates a chat of that release. @param {any} module @param {any} options options of `useChat` @returns {any} */
 export function newChat(module, { messages = [], ...options }) {
   const Chat = class extends module.AbstractChat {};
   return new /** @type {any} */ (Chat)({ ...options, state: new Memory(messages) });
@@ -103,7 +103,7 @@ function openHere({ module, profile }, callboard, { id = newId(), agent, tools, 
   return {
     id,
     look: async () => JSON.parse(JSON.stringify({ messages: chat.messages, status: chat.status, error: chat.error?.message })),
-    send: (said, more) => chat.sendMessage(typeof said === "string" ? { text: said, ...more } : said),
+    send: (message, more) => chat.sendMessage(typeof message === "string" ? { text: message, ...more } : message),
     stop: () => chat.stop(),
     resume: () => chat.resumeStream(),
     regenerate: () => chat.regenerate(),
@@ -129,10 +129,10 @@ export function hook(profile, origin, newPage) {
       await page.addInitScript((it) => void (/** @type {any} */ (globalThis).SETTINGS = it), settings);
       await page.goto(`${origin}/${profile}`);
       await page.locator("pre").waitFor();
-      /** Calls what the hook gives, and waits for what that promises. @param {string} name @param {any[]} args */
+      /** Calls a function of the hook and awaits its result. @param {string} name @param {any[]} args */
       const call = (name, ...args) =>
         page.evaluate(async ([name, args]) => {
-          // Given before each call, because every rendering makes new ones.
+          // Set before each call, because every rendering creates new ones.
           await /** @type {any} */ (globalThis).chat[name](...args);
         }, /** @type {const} */ ([name, args]));
       return {
@@ -154,7 +154,7 @@ export async function serveHooks(scope) {
   const scripts = new Map();
   for (const profile of [4, 5, 6, 7]) {
     const { outputFiles } = await build({
-      // Where the packages are, wherever this runs.
+      // The folder of the packages.
       absWorkingDir: fileURLToPath(new URL(".", import.meta.url)),
       entryPoints: ["chat_hook.jsx"],
       bundle: true,
@@ -176,7 +176,7 @@ export async function serveHooks(scope) {
   return `http://127.0.0.1:${port}`;
 }
 
-/** What the server keeps of a chat, in the client's words. @param {any} callboard @param {string} id @param {number} profile */
+/** The stored messages of a chat, in the client's format. @param {any} callboard @param {string} id @param {number} profile */
 export async function kept(callboard, id, profile) {
   const format = profile === 4 ? "ui-v4&order=asc" : `ui&profile=${profile}`;
   const { messages } = await callboard.api(`sessions/${id}/messages?format=${format}`);
@@ -184,10 +184,10 @@ export async function kept(callboard, id, profile) {
 }
 
 /**
- * What both sides must agree on: everything, but for
- * - when a message of the user's was written down, which only the server knows, unless the client says so;
- * - the ids of thoughts, which the first releases do not keep;
- * - what version 4 has of its own: see below.
+ * Everything on which both sides must agree, without
+ * - the time of a user message, which only the server knows unless the client sends it;
+ * - the ids of thinking, which the first releases do not store;
+ * - the differences of version 4, see below.
  * @param {any[]} messages @param {Client} client
  */
 export function shared(messages, { profile, isFirst }) {
@@ -206,9 +206,9 @@ export function shared(messages, { profile, isFirst }) {
 }
 
 /**
- * Version 4 keeps things twice, of which the parts count: `content` is all text there and the last one here,
- * `reasoning` and `toolInvocations` are not here. It counts steps, it has its own clock, and it appends
- * annotations where the last one about a thing is meant.
+ * Version 4 stores details twice, of which the parts count: `content` is all text there and the last one here,
+ * `reasoning` and `toolInvocations` are absent here. It counts steps, has its own clock, and appends
+ * annotations instead of replacing them.
  * @param {any} message
  */
 function shared4({ id, role, content, parts, annotations = [], experimental_attachments }) {
@@ -235,7 +235,7 @@ export async function assertKept(chat, callboard, client) {
 }
 
 /**
- * A message in words that all versions share, a line for a part: `text`, `reasoning`, `NAME: STATE`.
+ * A message in a form that all versions share, a line for each part: `text`, `reasoning`, `NAME: STATE`.
  * @param {any} message @returns {string[]}
  */
 export function outline(message) {
@@ -247,20 +247,20 @@ export function outline(message) {
   });
 }
 
-/** The state of a call, as later versions call it. @param {any} invocation */
+/** The state of a call, as named by later versions. @param {any} invocation */
 function state4({ state, result }) {
   if (state !== "result") return state === "call" ? "input-available" : "input-streaming";
   return result?.error ? "output-error" : "output-available";
 }
 
-/** What a call was given and gave. @param {any} message @param {string} name */
+/** Input and output of a call. @param {any} message @param {string} name */
 export function call(message, name) {
   const part = message.parts.find((/** @type {any} */ it) => it.type === `tool-${name}` || it.toolInvocation?.toolName === name);
   const { toolCallId, args, result, input = args, output = result, errorText, approval } = part.toolInvocation ?? part;
   return { id: toolCallId, input, output, error: errorText ?? result?.error?.message, approval };
 }
 
-/** All that is said in a message. @param {any} message @returns {string} */
+/** The whole text of a message. @param {any} message @returns {string} */
 export function text(message) {
   return message.parts.map((/** @type {any} */ it) => it.text ?? it.reasoning ?? "").join("");
 }

@@ -1,5 +1,5 @@
-// Questions of an agent: on hand-written logs, what the page asks of the server when one is answered; with
-// the demo agent, what then really runs.
+// Approvals: with hand-written logs, the requests of the page for a decision; with
+// the demo agent, the calls that run.
 
 import assert from "node:assert/strict";
 import { readdir } from "node:fs/promises";
@@ -7,7 +7,7 @@ import { test } from "node:test";
 
 import { useBrowser } from "./browser.mjs";
 import { NATURAL, startCallboard, until } from "./callboard.mjs";
-import { LOOKS, answered, card, field, openSession, say, seen, sessionOf, setRoot } from "./drive.mjs";
+import { LOOKS, answered, card, field, openSession, sendMessage, seen, sessionOf, setRoot } from "./drive.mjs";
 import { openDrawn, useGallery } from "./gallery.mjs";
 
 const browser = useBrowser();
@@ -23,14 +23,14 @@ async function open(t, options) {
   return { page, asks: card(page), ...drawn };
 }
 
-/** What the page asks of the server for this. @param {{asked: any[]}} opened @param {() => Promise<void>} act */
+/** The requests of the page during an action. @param {{asked: any[]}} opened @param {() => Promise<void>} act */
 async function answer({ asked }, act) {
   await act();
   await until(async () => asked.length > 0);
   return asked;
 }
 
-/** Waits until the page has taken in all that was pressed. @param {import("playwright-core").Page} page */
+/** Waits until the page has handled all key presses. @param {import("playwright-core").Page} page */
 const settled = (page) => page.evaluate(() => new Promise((resume) => requestAnimationFrame(() => setTimeout(resume))));
 
 /** @param {import("playwright-core").Page} page */
@@ -40,7 +40,7 @@ for (const [key, scope, name] of [
   ["1", "once", "Allow once"],
   ["2", "session", "Allow for this session"],
 ]) {
-  test(`${name}: by click and by the key ${key} in the card`, async (t) => {
+  test(`${name}: works by click and by the key ${key} in the card`, async (t) => {
     const expected = [{ what: ROUTE, body: { decision: "accepted", scope } }];
     const clicked = await open(t);
     const click = () => clicked.asks.getByRole("button", { name }).click();
@@ -51,7 +51,7 @@ for (const [key, scope, name] of [
   });
 }
 
-test("always takes two steps, and can be left after the first", async (t) => {
+test("\"always\" takes two steps and can be left after the first", async (t) => {
   for (const how of ["click", "key"]) {
     const opened = await open(t);
     const { page, asks, asked } = opened;
@@ -74,7 +74,7 @@ test("always takes two steps, and can be left after the first", async (t) => {
   }
 });
 
-test("the arguments can be changed before it is allowed, and what is wrong with them stands in the card", async (t) => {
+test("arguments can be edited, and the card shows what is wrong with them", async (t) => {
   const opened = await open(t);
   await opened.asks.getByText("Edit before running").click();
   const edited = opened.asks.getByRole("textbox", { name: "Arguments" });
@@ -85,7 +85,7 @@ test("the arguments can be changed before it is allowed, and what is wrong with 
   await opened.asks.getByRole("alert").getByText(/not valid JSON/).waitFor();
   assert.deepEqual(opened.asked, []);
   await edited.fill('{"command": "rm -r build/tmp"}');
-  // Digits that are written are no answer.
+  // Typed digits are no decision.
   await edited.press("End");
   await edited.press("1");
   await edited.press("Backspace");
@@ -93,7 +93,7 @@ test("the arguments can be changed before it is allowed, and what is wrong with 
   assert.deepEqual(await answer(opened, allow), [{ what: ROUTE, body }]);
 });
 
-test("a closed edit does not change what runs", async (t) => {
+test("a closed edit does not change the call", async (t) => {
   for (const how of ["Escape", "click"]) {
     const opened = await open(t);
     const summary = opened.asks.getByText("Edit before running");
@@ -106,7 +106,7 @@ test("a closed edit does not change what runs", async (t) => {
   }
 });
 
-test("what is edited can be allowed once only, by click and by key", async (t) => {
+test("edited arguments can only be allowed once, by click and by key", async (t) => {
   const { page, asks, asked } = await open(t);
   await asks.getByText("Edit before running").click();
   await asks.getByRole("textbox", { name: "Arguments" }).fill('{"command": "true"}');
@@ -120,7 +120,7 @@ test("what is edited can be allowed once only, by click and by key", async (t) =
   assert.equal((await seen(asks.locator(".decide button"))).length, 4);
 });
 
-test("deny is one click or one key, and a reason is optional", async (t) => {
+test("deny takes one click or key, and its reason is optional", async (t) => {
   for (const how of ["click", "key", "reason", "reason and Enter"]) {
     const opened = await open(t);
     const { page, asks } = opened;
@@ -136,7 +136,7 @@ test("deny is one click or one key, and a reason is optional", async (t) => {
   }
 });
 
-test("with a running agent: what was allowed runs, as it was changed, and what was denied does not", async (t) => {
+test("an allowed call runs with edited arguments, a denied call does not run", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard);
   const asks = card(page);
@@ -144,7 +144,7 @@ test("with a running agent: what was allowed runs, as it was changed, and what w
   /** @param {string} command @param {() => Promise<void>} decide */
   const ask = async (command, decide) => {
     const count = await page.locator('.messages > .message[data-role="assistant"]').count();
-    await say(page, `run ${command}`);
+    await sendMessage(page, `run ${command}`);
     await asks.waitFor();
     assert.ok(!(await made()).includes(command.split(" ")[1] ?? ""), "nothing runs unasked");
     await decide();
@@ -190,7 +190,7 @@ test("with a running agent: what was allowed runs, as it was changed, and what w
 });
 
 for (const [where, options] of Object.entries({ "": {}, ", on a phone": PHONE })) {
-  test(`there is one card, above the composer, and the block points to it, in every look${where}`, async (t) => {
+  test(`every look has one card above the composer and a link to it${where}`, async (t) => {
     const { page, asks } = await open(t, options);
     for (const look of LOOKS) {
       await setRoot(page, { toolDisplay: look });
@@ -208,38 +208,38 @@ for (const [where, options] of Object.entries({ "": {}, ", on a phone": PHONE })
   });
 }
 
-test("with a question open one can write, queue and attach", async (t) => {
+test("the composer works while an approval is open", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard);
-  await say(page, "run touch made");
+  await sendMessage(page, "run touch made");
   await card(page).waitFor();
   await page.locator("#attach").setInputFiles({ name: "a.txt", mimeType: "text/plain", buffer: Buffer.from("hello") });
   await page.locator("#files button").waitFor();
-  await say(page, "and then say hello");
+  await sendMessage(page, "and then say hello");
   await page.locator(".queued .bubble", { hasText: "and then say hello" }).waitFor();
   assert.ok(await card(page).isVisible());
   assert.deepEqual(await readdir(callboard.workspace), []);
 });
 
-test("the tab and the list say that a session waits, until it does not", async (t) => {
+test("the tab and the list show that a session waits for a person", async (t) => {
   const { page } = await open(t);
   assert.equal(await page.title(), "(!) Clean the build folder · Callboard");
   const line = page.locator("#sessions-approval");
   assert.match(await line.innerText(), /waiting for you/);
 
   const other = await browser.newPage(t, PHONE);
-  const { say } = await openDrawn(other, "decided", gallery.html("decided"));
+  const { sendFrame } = await openDrawn(other, "decided", gallery.html("decided"));
   assert.equal(await other.title(), "(!) Approvals that were decided · Callboard");
   const menu = other.getByRole("button", { name: "Sessions, 1 waiting for you" });
   assert.equal(await menu.evaluate((it) => getComputedStyle(it, "::after").content), '"1"');
   assert.equal(await menu.getAttribute("data-waiting"), "1");
-  say({ type: "session_deleted", id: "approval" });
-  say({ type: "patch", sessions: true, ops: [] });
+  sendFrame({ type: "session_deleted", id: "approval" });
+  sendFrame({ type: "patch", sessions: true, ops: [] });
   await other.waitForFunction(() => document.title === "Approvals that were decided · Callboard");
   await other.getByRole("button", { name: "Sessions", exact: true }).waitFor();
 });
 
-test("a question comes and goes live, the composer stays, and the answer stays with the call", async (t) => {
+test("an approval appears and disappears live, and its decision stays", async (t) => {
   const page = await browser.newPage(t);
   const { first, patches } = gallery.replay("decided");
   const { patch } = await openDrawn(page, "decided", first);
@@ -259,7 +259,7 @@ test("a question comes and goes live, the composer stays, and the answer stays w
   assert.match(decisions[2] ?? "", /^Nobody answered in time/);
 });
 
-/** A session that has asked twice, and the patch with which the second question comes. @param {any} t */
+/** A session with two approvals, and the patch that adds the second. @param {any} t */
 async function openTwice(t) {
   const page = await browser.newPage(t);
   const { first, patches } = gallery.replay("decided");
@@ -270,7 +270,7 @@ async function openTwice(t) {
   return { page, next, ...drawn };
 }
 
-test("a key that is pressed twice or held, or a double click, answers one question and not the next", async (t) => {
+test("a repeated key or a double click decides one approval only", async (t) => {
   for (const how of ["twice", "held", "click"]) {
     const { page, next, patch, asked } = await openTwice(t);
     const allow = card(page).getByRole("button", { name: "Allow once" });
@@ -298,7 +298,7 @@ test("a key that is pressed twice or held, or a double click, answers one questi
   }
 });
 
-test("what was changed and written in a card stays when all is drawn again", async (t) => {
+test("edits in a card survive a redraw", async (t) => {
   const opened = await open(t);
   await opened.asks.getByText("Edit before running").click();
   await opened.asks.locator(".edited").fill('{"command": "true"}');
@@ -312,7 +312,7 @@ test("what was changed and written in a card stays when all is drawn again", asy
       return ["put", found?.id ?? "", found?.outerHTML ?? ""];
     });
   }, html);
-  opened.say({ type: "patch", sessionId: "approval", seq: 1000, ops: parts });
+  opened.sendFrame({ type: "patch", sessionId: "approval", seq: 1000, ops: parts });
   await opened.page.waitForFunction(() => document.body.dataset.head === "1000");
   assert.equal(await opened.asks.locator(".edited").inputValue(), '{"command": "true"}');
   assert.equal(await opened.asks.getByRole("textbox", { name: "Reason (optional)" }).inputValue(), "Perhaps");
@@ -321,13 +321,13 @@ test("what was changed and written in a card stays when all is drawn again", asy
   assert.deepEqual(await answer(opened, allow), [{ what: ROUTE, body }]);
 });
 
-test("an open edit that is drawn again does not take focus from the composer", async (t) => {
+test("redrawing an open edit does not take focus from the composer", async (t) => {
   const opened = await open(t);
   const { page } = opened;
   await opened.asks.getByText("Edit before running").click();
   await page.waitForFunction(() => document.activeElement?.matches(".edited"));
   await field(page).focus();
-  opened.say({ type: "reload", sessionId: "approval" });
+  opened.sendFrame({ type: "reload", sessionId: "approval" });
   await page.keyboard.type("one");
   await page.waitForFunction(() => document.querySelector(".card .edit[open]"));
   await settled(page);
@@ -336,7 +336,7 @@ test("an open edit that is drawn again does not take focus from the composer", a
   assert.equal(await field(page).inputValue(), "one two");
 });
 
-test("the agent can be stopped while it asks, and who does not see the question hears of it", async (t) => {
+test("a run that asks can be stopped, and screen readers hear the approval", async (t) => {
   const page = await browser.newPage(t);
   const { first, patches } = gallery.replay("approval");
   const { patch, asked } = await openDrawn(page, "approval", first);
@@ -347,7 +347,7 @@ test("the agent can be stopped while it asks, and who does not see the question 
   assert.deepEqual(asked.map(({ what }) => what), ["POST /api/sessions/approval/cancel"]);
 });
 
-test("one Escape does nothing to a run that asks; two without a key between stop it", async (t) => {
+test("one Escape does not stop a run that asks, two in a row do", async (t) => {
   const { page, asked } = await open(t);
   await page.keyboard.press("Escape");
   await page.getByText("Press Esc again to stop the run").waitFor();
@@ -361,7 +361,7 @@ test("one Escape does nothing to a run that asks; two without a key between stop
   assert.equal(await field(page).inputValue(), "a");
 });
 
-test("neither a held Escape nor a second one after two seconds stops a run that asks", async (t) => {
+test("a held or a late second Escape does not stop a run that asks", async (t) => {
   const page = await browser.newPage(t);
   await page.clock.install();
   const { asked } = await openDrawn(page, "approval", gallery.html("approval"));
@@ -376,7 +376,7 @@ test("neither a held Escape nor a second one after two seconds stops a run that 
   await until(async () => asked.length > 0);
 });
 
-test("one Escape does not stop a run that has asked what the page does not show yet", async (t) => {
+test("one Escape does not stop a run whose card is not shown yet", async (t) => {
   const callboard = await startCallboard(t, { config: NATURAL });
   const session = await callboard.converse();
   const page = await browser.newPage(t);
@@ -389,7 +389,7 @@ test("one Escape does not stop a run that has asked what the page does not show 
     });
   });
   await page.goto(`${callboard.base}s/${session}?token=${callboard.token}`);
-  await say(page, "run touch made");
+  await sendMessage(page, "run touch made");
   await until(async () => isHeld);
   const types = async () => (await callboard.events(session)).map(({ type }) => type);
   await page.waitForFunction(() => document.querySelector(".now")?.getAttribute("data-state") === "running");
@@ -401,7 +401,7 @@ test("one Escape does not stop a run that has asked what the page does not show 
   await until(async () => (await types()).includes("run_finish"));
 });
 
-test("only the person's own act brings focus into the card", async (t) => {
+test("the card gets focus only by an action of the person", async (t) => {
   const { page, asks, asked } = await open(t);
   const isIn = () => asks.evaluate((it) => it.contains(document.activeElement));
   assert.ok(!(await isIn()), "not when it comes");
@@ -420,7 +420,7 @@ test("only the person's own act brings focus into the card", async (t) => {
   await page.keyboard.press("Shift+Tab");
 });
 
-test("signs that Option writes on macOS stay in the composer", async (t) => {
+test("characters typed with Option on macOS stay in the composer", async (t) => {
   const { page } = await open(t);
   for (const [key, code] of [["å", "KeyA"], ["Å", "KeyA"], ["ø", "KeyO"], ["©", "KeyG"], ["Dead", "KeyN"]]) {
     await field(page).focus();
@@ -434,7 +434,7 @@ test("signs that Option writes on macOS stay in the composer", async (t) => {
   assert.ok(await card(page).evaluate((it) => it === document.activeElement));
 });
 
-test("words typed into an earlier message are kept when Escape leaves it at a question", async (t) => {
+test("Escape keeps the text of an edited message while an approval is open", async (t) => {
   const { page, asked } = await open(t);
   await field(page).fill("draft");
   await page.locator("[data-action=edit]").first().focus();
@@ -451,9 +451,9 @@ test("words typed into an earlier message are kept when Escape leaves it at a qu
   assert.deepEqual(asked, []);
 });
 
-test("of several questions one is shown from its beginning, with the way to the next", async (t) => {
+test("of several approvals one is shown, with a link to the next", async (t) => {
   const page = await browser.newPage(t, { viewport: { width: 640, height: 430 } });
-  const { say } = await openDrawn(page, "approval", gallery.html("approval"));
+  const { sendFrame } = await openDrawn(page, "approval", gallery.html("approval"));
   const html = await page.evaluate(() => {
     const first = document.querySelector(".card");
     const lines = first?.querySelector(".command code");
@@ -462,10 +462,10 @@ test("of several questions one is shown from its beginning, with the way to the 
   });
   const id = await card(page).getAttribute("id");
   const [second, third] = ["second", "third"].map((name) => html.replaceAll(`${id}`, name).replace("r1.1", name));
-  // The third is of another agent, which this one has asked.
+  // The third is of another agent in an exchange.
   const peer = `<div id="x0" class="peer"><div class="fetched"><div class="dock">${third}</div></div></div>`;
   const ops = [second, peer].map((it) => ["add", "approval-dock", it]);
-  say({ type: "patch", sessionId: "approval", seq: 1000, ops });
+  sendFrame({ type: "patch", sessionId: "approval", seq: 1000, ops });
   await page.waitForFunction(() => document.body.dataset.head === "1000");
   const dock = page.locator(".foot > .dock");
   /** @type {any[]} */
@@ -479,13 +479,13 @@ test("of several questions one is shown from its beginning, with the way to the 
     await card(page).getByRole("button", { name: "Next" }).evaluate((it) => /** @type {any} */ (it).click());
   }
   assert.deepEqual(shown, [["r1.1"], "1 of 3", ["second"], "2 of 3", ["third"], "3 of 3", ["r1.1"], "1 of 3"]);
-  // Drawn again it counts only those of its own session.
-  say({ type: "patch", sessionId: "approval", seq: 1001, ops: [["put", `${id}`, html]] });
+  // Redrawn, it counts only the approvals of its own session.
+  sendFrame({ type: "patch", sessionId: "approval", seq: 1001, ops: [["put", `${id}`, html]] });
   await page.waitForFunction(() => document.body.dataset.head === "1001");
   assert.deepEqual(await page.locator(".place:not([hidden]) span").allTextContents(), ["1 of 3", "2 of 3", "3 of 3"]);
-  // A decided question gives way to the next, which begins at its top.
+  // The next approval replaces a decided one, scrolled to its top.
   await dock.evaluate((it) => it.scrollTo(0, 300));
-  say({ type: "patch", sessionId: "approval", seq: 1002, ops: [["drop", "second"]] });
+  sendFrame({ type: "patch", sessionId: "approval", seq: 1002, ops: [["drop", "second"]] });
   await page.waitForFunction(() => document.body.dataset.head === "1002");
   assert.deepEqual(await seen(card(page).locator(".place span")), ["1 of 2"]);
   assert.equal(await dock.evaluate((it) => it.scrollTop), 0);
@@ -498,11 +498,11 @@ for (const [name, viewport] of Object.entries({
   "844x390": { width: 844, height: 390 },
   "1280x800": { width: 1280, height: 800 },
 })) {
-  test(`a card fits its screen with composer, buttons and scope in view: ${name}`, async (t) => {
+  test(`a card fits its screen with its buttons in view: ${name}`, async (t) => {
     const callboard = await startCallboard(t);
     const page = await openSession(t, browser, callboard, "", { viewport });
     const content = Array.from({ length: 400 }, (_, idx) => `step ${idx}`).join(" ");
-    await say(page, `write ${content} and the end to long.txt`);
+    await sendMessage(page, `write ${content} and the end to long.txt`);
     await card(page).waitFor();
     assert.match(await card(page).innerText(), /Create long\.txt.*step 0 .*hidden · Show all.*the end/s);
     const screen = await page.evaluate(() => {
@@ -515,10 +515,10 @@ for (const [name, viewport] of Object.entries({
         .filter((it) => it.checkVisibility())
         .map((it) => it.getBoundingClientRect())
         .map(({ top, bottom, left, right }) => ({ top, bottom, left, right }));
-      const saysMore = getComputedStyle(document.querySelector(".decide") ?? document.body, "::before").content;
+      const moreLabel = getComputedStyle(document.querySelector(".decide") ?? document.body, "::before").content;
       const scroller = document.querySelector(".dock");
       const isCut = !!scroller && scroller.scrollHeight > scroller.clientHeight + 8;
-      return { dock, buttons, saysMore, isCut, composer: box("#composer"), width: document.documentElement.scrollWidth };
+      return { dock, buttons, moreLabel, isCut, composer: box("#composer"), width: document.documentElement.scrollWidth };
     });
     const { dock, buttons, composer } = screen;
     assert.ok(screen.width <= viewport.width, "no sideways scrolling");
@@ -528,21 +528,21 @@ for (const [name, viewport] of Object.entries({
     for (const it of buttons) {
       assert.ok(it.top >= dock.top && it.bottom <= dock.bottom && it.left >= 0 && it.right <= viewport.width, JSON.stringify(screen));
     }
-    assert.equal(/\d+ more lines: scroll to see them/.test(screen.saysMore), screen.isCut);
+    assert.equal(/\d+ more lines: scroll to see them/.test(screen.moreLabel), screen.isCut);
     await card(page).getByRole("link", { name: "Show all" }).first().click();
     await card(page).getByText("step 220").first().waitFor();
   });
 }
 
 for (const viewport of [{ width: 320, height: 568 }, { width: 640, height: 430 }]) {
-  test(`what a card hides below its buttons is counted: ${viewport.width}x${viewport.height}`, async (t) => {
+  test(`a card counts its hidden lines: ${viewport.width}x${viewport.height}`, async (t) => {
     const callboard = await startCallboard(t);
     const page = await openSession(t, browser, callboard, "", { viewport });
-    // It counts as short, and is shown whole.
+    // It counts as short and is shown in full.
     const words = Array.from({ length: 250 }, (_, idx) => `step${idx}`).join(" ");
-    await say(page, `write ${words} to long.txt`);
+    await sendMessage(page, `write ${words} to long.txt`);
     await card(page).waitFor();
-    /** True if the reader sees this word, with nothing above it. @param {string} word */
+    /** Whether the word is visible and not covered. @param {string} word */
     const isSeen = (word) => card(page).evaluate((card, word) => {
       const walk = document.createTreeWalker(card, NodeFilter.SHOW_TEXT);
       for (let node = walk.nextNode(); node; node = walk.nextNode()) {
@@ -574,12 +574,12 @@ for (const viewport of [{ width: 320, height: 568 }, { width: 640, height: 430 }
   });
 }
 
-test("a queued message is edited with Save and Cancel, and focus stays near", async (t) => {
+test("a queued message is edited with Save and Cancel and keeps the focus", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard);
-  await say(page, "run touch made");
+  await sendMessage(page, "run touch made");
   await card(page).waitFor();
-  for (const text of ["first", "second"]) await say(page, text);
+  for (const text of ["first", "second"]) await sendMessage(page, text);
   const queued = page.locator(".queued", { hasText: "first" });
   const rewrite = async () => {
     await queued.getByText("Edit", { exact: true }).click();
@@ -601,12 +601,12 @@ test("a queued message is edited with Save and Cancel, and focus stays near", as
   }
 });
 
-test("for ten seconds what was allowed for more than once can be taken back", async (t) => {
+test("a lasting permission can be undone for ten seconds", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard);
   const asks = card(page);
   for (const [idx, scope] of /** @type {const} */ (["session", "always"]).entries()) {
-    await say(page, `run touch ${scope}`);
+    await sendMessage(page, `run touch ${scope}`);
     if (scope === "session") await asks.getByRole("button", { name: "Allow for this session" }).click();
     else {
       await asks.getByRole("button", { name: "Always…" }).click();
@@ -615,7 +615,7 @@ test("for ten seconds what was allowed for more than once can be taken back", as
     await page.locator("#undo").getByRole("button", { name: "Undo" }).click();
     await page.locator("#undo").waitFor({ state: "hidden" });
     await answered(page, 2 * idx + 1);
-    await say(page, `run touch ${scope}`);
+    await sendMessage(page, `run touch ${scope}`);
     await asks.waitFor();
     await asks.getByRole("button", { name: "Deny" }).click();
     await answered(page, 2 * idx + 2);
@@ -624,7 +624,7 @@ test("for ten seconds what was allowed for more than once can be taken back", as
   assert.deepEqual((await callboard.api("grants")).grants, []);
 });
 
-test("Undo stays for ten seconds whatever the page says, and stays if it fails", async (t) => {
+test("Undo stays for ten seconds, and stays if it fails", async (t) => {
   const page = await browser.newPage(t);
   await page.clock.install();
   await openDrawn(page, "approval", gallery.html("approval"));
@@ -647,14 +647,14 @@ test("Undo stays for ten seconds whatever the page says, and stays if it fails",
   assert.equal(await focused(page), "text");
 });
 
-test("what is allowed for the session names its rule, is listed, and can be revoked in the page", async (t) => {
+test("a session grant shows its rule and can be revoked", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard);
   await setRoot(page, { toolDisplay: "timeline" });
-  await say(page, "run touch made");
+  await sendMessage(page, "run touch made");
   await card(page).getByRole("button", { name: "Allow for this session" }).click();
   await answered(page);
-  await say(page, "run touch made");
+  await sendMessage(page, "run touch made");
   await answered(page, 2);
   const decisions = await seen(page.locator(".decision"));
   assert.deepEqual(decisions, ["You allowed this for this session", "Allowed by your rule: for this session, exactly this command"]);
@@ -666,6 +666,6 @@ test("what is allowed for the session names its rule, is listed, and can be revo
   await grants.locator("li").waitFor({ state: "detached" });
   assert.deepEqual((await callboard.api(`sessions/${sessionOf(page)}/grants`)).grants, []);
   await page.keyboard.press("Escape");
-  await say(page, "run touch made");
+  await sendMessage(page, "run touch made");
   await card(page).waitFor();
 });

@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { useBrowser } from "./browser.mjs";
 import { startCallboard } from "./callboard.mjs";
-import { answered, field, openSession, say, seen, setRoot } from "./drive.mjs";
+import { answered, field, openSession, sendMessage, seen, setRoot } from "./drive.mjs";
 import { openDrawn, useGallery } from "./gallery.mjs";
 
 const browser = useBrowser();
@@ -38,7 +38,7 @@ async function pasted(page) {
   return field(page).inputValue();
 }
 
-test("X2.1 a call that comes in the stream appears as a badge", async (t) => {
+test("X2.1 a streamed call appears as a badge", async (t) => {
   const page = await browser.newPage(t);
   const { first, patches } = gallery.replay("tools");
   const { patch } = await openDrawn(page, "tools", first);
@@ -54,13 +54,13 @@ test("X2.1 a call that comes in the stream appears as a badge", async (t) => {
 test("X2.1 a call of a running server appears as a badge without a reload", async (t) => {
   const page = await openSession(t, browser, await startCallboard(t));
   await setRoot(page, { toolDisplay: "badges" });
-  await say(page, "what time is it in Tokyo");
+  await sendMessage(page, "what time is it in Tokyo");
   await answered(page);
   assert.deepEqual(await seen(page.locator(".tool-call-badge")), ["time"]);
 });
 
 for (const how of ["click", "Enter", "Space"]) {
-  test(`X2.2 ${how} copies the call as JSON, and says so`, async (t) => {
+  test(`X2.2 ${how} copies the call as JSON and confirms it`, async (t) => {
     const page = await open(t, "tools");
     const badge = page.getByRole("button", { name: "Tool call: Bash", exact: true });
     if (how === "click") await badge.click();
@@ -71,7 +71,7 @@ for (const how of ["click", "Enter", "Space"]) {
   });
 }
 
-test("X2.2 where the browser has a clipboard of its own, the same is copied", async (t) => {
+test("X2.2 the browser's clipboard API copies the same", async (t) => {
   const callboard = await startCallboard(t);
   const session = await callboard.converse("what time is it in Tokyo");
   const page = await openSession(t, browser, callboard, session, {
@@ -127,13 +127,13 @@ test("X2.3 the tooltip shows the JSON on hover and on focus; Escape closes it", 
   await tip.waitFor();
   await page.keyboard.press("Escape");
   await tip.waitFor({ state: "hidden" });
-  // Past the arrow that opens the call, to the next badge, which has its own.
+  // Tab passes the arrow that opens the call and reaches the next badge.
   await page.keyboard.press("Tab");
   await page.keyboard.press("Tab");
   await tip.filter({ hasText: '"name": "Read"' }).waitFor();
 });
 
-test("X2.4 several calls are all there: repeats numbered, the nameless too, the unreadable as it is", async (t) => {
+test("X2.4 all calls have badges: repeated, nameless and unreadable ones", async (t) => {
   const page = await open(t, "odd");
   const labels = await page.locator(".tool-call-badge .label").allTextContents();
   assert.deepEqual(labels.slice(0, 5), [
@@ -155,7 +155,7 @@ test("X2.4 several calls are all there: repeats numbered, the nameless too, the 
   }
 });
 
-test("F21 the arrow of a badge opens the call with its result, and closes it", async (t) => {
+test("F21 the arrow of a badge opens and closes the call with its result", async (t) => {
   const page = await open(t, "words");
   const message = page.locator('.message[data-response-id="r6"]');
   const block = message.locator('.tool-block[data-call-id="r6.1"]');
@@ -168,13 +168,13 @@ test("F21 the arrow of a badge opens the call with its result, and closes it", a
   assert.deepEqual(await seen(message.locator(".tool-block")), []);
 });
 
-test("F21 a call of a sub-agent opens from its badge, with the call that it stands in", async (t) => {
+test("F21 the badge of a sub-agent's call opens its outer call too", async (t) => {
   const page = await open(t, "subagent");
   await page.getByRole("link", { name: /^Show call: Glob/ }).click();
   assert.ok((await seen(page.locator(".nested .tool-block .name"))).includes("Glob"));
 });
 
-test("F21 states of calls look different on badges, and none has room for nothing", async (t) => {
+test("F21 badges distinguish the states of calls without empty space", async (t) => {
   const page = await open(t, "words");
   const badge = (/** @type {string} */ state) => page.locator(`.badge[data-state="${state}"] .tool-call-badge`).first();
   const look = (/** @type {string} */ state) =>
@@ -190,7 +190,7 @@ test("F21 states of calls look different on badges, and none has room for nothin
   }
 });
 
-test("R1 stored calls that cannot be read are a badge with the raw text, in every look", async (t) => {
+test("R1 unreadable stored calls are badges with the raw text in every look", async (t) => {
   const page = await open(t, "words");
   const raw = '[{"id":"call_1",\n  "type":';
   for (const toolDisplay of ["widget", "badges", "panels", "timeline"]) {

@@ -1,4 +1,4 @@
-// A real browser: one for a file of tests, and for each page a fresh context, as of another person.
+// A real browser, one for each file of tests, with a new context for each page.
 
 import { after, before } from "node:test";
 
@@ -55,8 +55,8 @@ export function useBrowser() {
 }
 
 /**
- * Everything that a person would see in red in the browser's developer tools: errors of scripts,
- * violations of the content security policy, requests that failed. The list grows.
+ * All errors in the browser's developer tools: errors of scripts,
+ * violations of the content security policy, failed requests. The list grows.
  * @param {import("playwright-core").Page} page
  * @param {string[]} [faults] of other pages
  */

@@ -1,7 +1,7 @@
 // Runs the real program: a server on a free port, with a data folder and a workspace of its own.
 //
-// Whatever happens to the test, the process is ended: by `stop` when the test is over, and by the
-// handlers at the end of this file when the whole run breaks off.
+// The process always ends: by `stop` after the test, and by the
+// handlers at the end of this file if the whole run is aborted.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
@@ -19,9 +19,9 @@ const READY = /^callboard listening on (http:\/\/\S+?\/)\?token=(\S+)$/;
 const START_MS = 30_000;
 const STOP_MS = 10_000;
 
-/** The demo agent as fast as its tools allow. */
+/** The demo agent without delays. */
 export const INSTANT = '[demo]\npace = "instant"\n';
-/** The demo agent about as fast as a model. */
+/** The demo agent at the speed of a model. */
 export const NATURAL = '[demo]\npace = "natural"\n';
 
 /**
@@ -46,7 +46,7 @@ export async function startCallboard(scope, { config = INSTANT, files = {}, fill
 class Callboard {
   /** The printed address, with the token. */
   url = "";
-  /** The same without the token; ends with a slash. */
+  /** The address without the token, with a slash at its end. */
   base = "";
   token = "";
   #folder;
@@ -162,13 +162,13 @@ class Callboard {
     this.command(["password"], password);
   }
 
-  /** What another command of the program prints. @param {string[]} args @param {string} [input] */
+  /** Runs another command of the program and returns its output. @param {string[]} args @param {string} [input] */
   command(args, input = "") {
     const options = { cwd: this.workspace, env: withoutSettings(process.env), input, encoding: /** @type {const} */ ("utf8") };
     return execFileSync(BINARY, [...args, "--data", this.data], options);
   }
 
-  /** Ends the process, as a crash would, and waits for it. @param {NodeJS.Signals} signal */
+  /** Kills the process and waits for its end. @param {NodeJS.Signals} signal */
   async kill(signal = "SIGKILL") {
     const child = this.#process;
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
@@ -183,7 +183,7 @@ class Callboard {
     await this.start(new URL(this.base).host);
   }
 
-  /** Ends the process as a user would, and removes its folder. */
+  /** Stops the process with a signal and removes its folder. */
   async stop() {
     const timer = setTimeout(() => this.#process?.kill("SIGKILL"), STOP_MS);
     await this.kill("SIGTERM");
@@ -204,7 +204,7 @@ export function logLines(sessionId, records) {
   return lines.join("\n");
 }
 
-/** A log of so many messages, each with its number. */
+/** A log of `count` numbered messages. */
 export function longLog(count = 120) {
   /** @type {object[]} */
   const log = [{ type: "session_created", agent: "demo", title: "A long talk" }];
@@ -225,7 +225,7 @@ export function longLog(count = 120) {
 }
 
 /**
- * Asks until the answer is yes.
+ * Polls until the condition holds.
  * @param {() => Promise<boolean>} isTrue
  */
 export async function until(isTrue, timeoutMs = 60_000) {
@@ -236,7 +236,7 @@ export async function until(isTrue, timeoutMs = 60_000) {
   }
 }
 
-/** Settings of whoever runs the tests must not change them. @param {NodeJS.ProcessEnv} env */
+/** The environment of the developer must not change the tests. @param {NodeJS.ProcessEnv} env */
 function withoutSettings(env) {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("CALLBOARD_")));
 }

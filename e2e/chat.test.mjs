@@ -1,4 +1,4 @@
-// Front ends made for versions 5 and 6 of the AI SDK: the newest release of each and its first.
+// Clients of versions 5 and 6 of the AI SDK: the newest release of each and its first.
 
 import { release } from "./ai_sdk.mjs";
 import { takeCases } from "./chat_cases.mjs";

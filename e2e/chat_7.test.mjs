@@ -1,4 +1,4 @@
-// Front ends made for version 7 of the AI SDK, which needs a newer Node than the rest of these tests.
+// Clients of version 7 of the AI SDK, which needs a newer Node than the other tests.
 
 import { release } from "./ai_sdk.mjs";
 import { takeCases } from "./chat_cases.mjs";

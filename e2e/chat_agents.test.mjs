@@ -12,7 +12,7 @@ import { until } from "./callboard.mjs";
 const TIMEOUT_MS = 60_000;
 const CLIENT = await release("ai-6");
 
-/** The last message, when the chat has come to rest and that is so. @param {Chat} chat @param {(last: any) => boolean} [isSo] */
+/** The last message, as soon as the chat is idle and the condition holds. @param {Chat} chat @param {(last: any) => boolean} [isSo] */
 async function settled(chat, isSo = () => true) {
   /** @type {any} */
   let last;
@@ -35,7 +35,7 @@ for (const kind of KINDS) {
       return CLIENT.open(stage.callboard, { id });
     };
 
-    test("a conversation with thoughts and calls", { timeout: TIMEOUT_MS }, async () => {
+    test("a conversation has thinking and calls", { timeout: TIMEOUT_MS }, async () => {
       const chat = await open(false);
       for (const scenario of ["hello", "thinking", "parallel", "failing"]) {
         await chat.send(`play:${scenario}`);
@@ -48,7 +48,7 @@ for (const kind of KINDS) {
       assert.ok(calls.length >= 3, calls.join("\n"));
     });
 
-    // The old Codex does what its sandbox allows.
+    // The old Codex needs no approval for what its sandbox allows.
     for (const approved of kind === "codexExec" ? [] : [true, false]) {
       test(`a call that the reader ${approved ? "allows" : "refuses"}`, { timeout: TIMEOUT_MS }, async () => {
         const chat = await open(true);
@@ -66,17 +66,17 @@ for (const kind of KINDS) {
       });
     }
 
-    test("a client that stops listening comes back", { timeout: TIMEOUT_MS }, async () => {
+    test("a client that disconnects can rejoin the run", { timeout: TIMEOUT_MS }, async () => {
       const chat = await open(false);
-      const said = chat.send("play:story");
+      const sent = chat.send("play:story");
       await stage.models.reached("story");
       await until(async () => (await chat.look()).status === "streaming");
       await chat.stop();
-      await said;
+      await sent;
       const [first] = (await chat.look()).messages;
       const again = await CLIENT.open(stage.callboard, { id: chat.id, messages: [first] });
       const resumed = again.resume();
-      // Were it over sooner, there would be nothing to resume.
+      // A shorter run would leave nothing to resume.
       await until(async () => (await again.look()).status === "streaming");
       stage.models.open("story");
       await resumed;
@@ -84,7 +84,7 @@ for (const kind of KINDS) {
       await assertKept(again, stage.callboard, CLIENT);
     });
 
-    test("an answer is made again, where the agent can go back", { timeout: TIMEOUT_MS }, async () => {
+    test("an answer is regenerated, if the agent supports it", { timeout: TIMEOUT_MS }, async () => {
       const chat = await open(false);
       await chat.send("play:hello");
       const before = await settled(chat);
@@ -102,7 +102,7 @@ for (const kind of KINDS) {
       }
     });
 
-    test("what was said elsewhere is known", { timeout: TIMEOUT_MS }, async () => {
+    test("the agent knows the messages of other clients", { timeout: TIMEOUT_MS }, async () => {
       const messages = [
         { id: "u1", role: "user", parts: [{ type: "text", text: "The word is lighthouse." }] },
         { id: "a1", role: "assistant", parts: [{ type: "step-start" }, { type: "text", text: "I keep it.", state: "done" }] },

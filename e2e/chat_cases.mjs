@@ -1,5 +1,5 @@
-// What every client of the AI SDK must be able to do with Callboard, whatever its version: one table for all
-// of them. After each case the chat is read back and is what the client has.
+// The cases of all clients of the AI SDK: one table for all versions
+// After each case, the stored chat equals that of the client.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 
 import { assertKept, call, kept, outline, shared, text } from "./ai_sdk.mjs";
 import { startCallboard, until } from "./callboard.mjs";
-import { FILE, HISTORY, HISTORY_4, LINK, PICTURE, newParts } from "./chat_brought.mjs";
+import { FILE, HISTORY, HISTORY_4, LINK, PICTURE, newParts } from "./chat_history.mjs";
 import { startModel } from "./models.mjs";
 
 /**
@@ -21,7 +21,7 @@ import { startModel } from "./models.mjs";
 const asks = (/** @type {Client} */ { profile }) => profile >= 6;
 const edits = (/** @type {Client} */ { profile }) => profile >= 5;
 
-/** Takes clients through all cases that suit them. @param {Client[]} clients @param {string[]} [origins] of pages */
+/** Adds a test for each client and case that it supports. @param {Client[]} clients @param {string[]} [origins] of pages */
 export function takeCases(clients, origins = []) {
   /** @type {(() => Promise<void>)[]} */
   const ends = [];
@@ -43,14 +43,14 @@ export function takeCases(clients, origins = []) {
   }
 }
 
-/** A chat with the demo agent in which all of this is said. @param {Setting} setting @param {...string} texts */
+/** A chat with the demo agent with these messages. @param {Setting} setting @param {...string} texts */
 async function talk({ client, callboard }, ...texts) {
   const chat = await client.open(callboard, { agent: "demo" });
   for (const text of texts) await chat.send(text);
   return chat;
 }
 
-/** The chat has come to rest, in peace. @param {Chat} chat @param {(last: any) => boolean} [isThere] */
+/** Waits until the chat is idle, without an error. @param {Chat} chat @param {(last: any) => boolean} [isThere] */
 async function settled(chat, isThere = () => true) {
   await until(async () => {
     const { messages, status, error } = await chat.look();
@@ -59,13 +59,13 @@ async function settled(chat, isThere = () => true) {
   });
 }
 
-/** The last message, or one with nothing in it. @param {Chat} chat */
+/** The last message, or an empty one. @param {Chat} chat */
 async function last(chat) {
   const { messages } = await chat.look();
   return messages.at(-1) ?? { parts: [] };
 }
 
-/** What one question to the demo agent gives. @type {[string, string, string[], RegExp][]} */
+/** Messages to the demo agent and their expected answers. @type {[string, string, string[], RegExp][]} */
 const ANSWERS = [
   ["text", "hello", ["text"], /demo agent/],
   ["reasoning", "think about breakfast", ["reasoning", "text"], /breakfast/],
@@ -80,10 +80,10 @@ const ANSWERS = [
 ];
 
 /** @type {Case[]} */
-const CASES = ANSWERS.map(([name, said, parts, pattern]) => ({
+const CASES = ANSWERS.map(([name, sent, parts, pattern]) => ({
   name,
   run: async (setting) => {
-    const chat = await talk(setting, said);
+    const chat = await talk(setting, sent);
     await settled(chat);
     assert.deepEqual(outline(await last(chat)), parts);
     assert.match(text(await last(chat)), pattern);
@@ -96,14 +96,14 @@ function add(name, run, suits) {
   CASES.push({ name, run, suits });
 }
 
-add("a chat of several messages goes on where it was", async (setting) => {
+add("a chat of several messages continues", async (setting) => {
   const chat = await talk(setting, "hello", "think about tea", "what time is it?");
   await settled(chat);
   const messages = await assertKept(chat, setting.callboard, setting.client);
   assert.equal(messages.length, 6);
 });
 
-add("an error of the agent, after which the chat goes on", async (setting) => {
+add("a chat continues after an error of the agent", async (setting) => {
   const chat = await talk(setting, "break");
   await until(async () => (await chat.look()).status === "error");
   assert.match((await chat.look()).error ?? "", /broke off/);
@@ -113,8 +113,8 @@ add("an error of the agent, after which the chat goes on", async (setting) => {
   await assertKept(chat, setting.callboard, setting.client);
 });
 
-add("an error before a word is said", async ({ client, callboard, model }) => {
-  model.willSay({ refusal: "No such model." });
+add("an error before the first text", async ({ client, callboard, model }) => {
+  model.willAnswer({ refusal: "No such model." });
   const chat = await client.open(callboard, { agent: "model" });
   await chat.send("hello");
   await until(async () => (await chat.look()).status === "error");
@@ -124,7 +124,7 @@ add("an error before a word is said", async ({ client, callboard, model }) => {
 
 add("a very long text", async ({ client, callboard, model }) => {
   const long = "Ünd so weiter 🙂 ".repeat(2_000);
-  model.willSay({ text: long });
+  model.willAnswer({ text: long });
   const chat = await client.open(callboard, { agent: "model" });
   await chat.send("Tell me everything");
   await settled(chat);
@@ -160,12 +160,12 @@ for (const approved of [true, false]) {
     async (setting) => {
       const { client, callboard } = setting;
       const chat = await client.open(callboard, { agent: "demo" });
-      const said = chat.send("run echo hi > made.txt");
+      const sent = chat.send("run echo hi > made.txt");
       await until(async () => outline(await last(chat)).includes("shell: input-available"));
       const { id } = call(await last(chat), "shell");
       const decision = approved ? "accepted" : "rejected";
       await callboard.api(`sessions/${chat.id}/calls/${id}/approval`, { body: { decision } });
-      await said;
+      await sent;
       await settled(chat);
       assert.deepEqual(outline(await last(chat)), ["text", `shell: output-${approved ? "available" : "error"}`, "text"]);
       await assertKept(chat, callboard, client);
@@ -175,10 +175,10 @@ for (const approved of [true, false]) {
 }
 
 add(
-  "several calls are decided one after the other, and the run goes on after the last",
+  "the run resumes after the last of several decisions",
   async ({ client, callboard, model }) => {
     const calls = ["one", "two"].map((it) => ({ call: "shell", arguments: { command: `echo ${it} > ${it}.txt` } }));
-    model.willSay({ calls }, { text: "Half done." });
+    model.willAnswer({ calls }, { text: "Half done." });
     const chat = await client.open(callboard, { agent: "model" });
     await chat.send("Write two files");
     await settled(chat);
@@ -197,10 +197,10 @@ add(
 );
 
 add(
-  "a run asks twice, and each answer goes on where the last one was",
+  "a run asks twice, and each response continues the last one",
   async ({ client, callboard, model }) => {
     const write = (/** @type {string} */ it) => ({ call: "shell", arguments: { command: `echo ${it} > ${it}.txt` } });
-    model.willSay(write("three"), write("four"), { text: "Both done." });
+    model.willAnswer(write("three"), write("four"), { text: "Both done." });
     const chat = await client.open(callboard, { agent: "model" });
     await chat.send("Write two files, one after the other");
     for (const n of [1, 2]) {
@@ -216,9 +216,9 @@ add(
 );
 
 add(
-  "a call is stopped, and the client has nothing to send",
+  "a call is stopped and needs nothing from the client",
   async ({ client, callboard, model }) => {
-    model.willSay({ call: "shell", arguments: { command: "echo begun > begun.txt; sleep 600" } });
+    model.willAnswer({ call: "shell", arguments: { command: "echo begun > begun.txt; sleep 600" } });
     const chat = await client.open(callboard, { agent: "model" });
     await chat.send("Wait for a long time");
     await settled(chat, (it) => outline(it)[0] === "shell: approval-requested");
@@ -235,13 +235,13 @@ add(
 );
 
 add(
-  "a question is asked again after a reload",
+  "an approval is shown again after a reload",
   async (setting) => {
     const { client, callboard } = setting;
     const first = await talk(setting, "run echo hi > made.txt");
     await settled(first);
     const { messages } = await first.look();
-    // A first release appends to what it has.
+    // A first release appends to its message.
     const before = client.isFirst ? messages.slice(0, 1) : await kept(callboard, first.id, client.profile);
     const chat = await client.open(callboard, { id: first.id, agent: "demo", messages: before });
     await chat.resume();
@@ -256,7 +256,7 @@ add(
 
 const TOOLS = { pick_colour: { description: "Lets the user pick", parameters: { type: "object" } } };
 
-add("a tool of the client, called by the demo agent", async ({ client, callboard }) => {
+add("the demo agent calls a tool of the client", async ({ client, callboard }) => {
   const outputs = { pick_colour: { colour: "teal" } };
   const chat = await client.open(callboard, { agent: "demo", tools: TOOLS, outputs });
   await chat.send('use the client tool pick_colour with {"of":"wall"}');
@@ -269,8 +269,8 @@ add("a tool of the client, called by the demo agent", async ({ client, callboard
   assert.equal(messages.length, 2);
 });
 
-add("a tool of the client, called by a model", async ({ client, callboard, model }) => {
-  model.willSay({ call: "pick_colour", arguments: { of: "door" } }, { text: "Red it is." });
+add("a model calls a tool of the client", async ({ client, callboard, model }) => {
+  model.willAnswer({ call: "pick_colour", arguments: { of: "door" } }, { text: "Red it is." });
   const chat = await client.open(callboard, { agent: "model", tools: TOOLS, outputs: { pick_colour: "red" } });
   await chat.send("Which colour?");
   await settled(chat, (it) => outline(it).length === 2);
@@ -282,7 +282,7 @@ add("a tool of the client, called by a model", async ({ client, callboard, model
 
 add("a tool of the client is called twice in a run", async ({ client, callboard, model }) => {
   const pick = (/** @type {string} */ of) => ({ call: "pick_colour", arguments: { of } });
-  model.willSay(pick("door"), pick("wall"), { text: "Red, both." });
+  model.willAnswer(pick("door"), pick("wall"), { text: "Red, both." });
   const chat = await client.open(callboard, { agent: "model", tools: TOOLS, outputs: { pick_colour: "red" } });
   await chat.send("Which colours?");
   await settled(chat, (it) => outline(it).length === 3);
@@ -299,11 +299,11 @@ add(
     assert.equal(call(await last(chat), "pick_colour").error, errors.pick_colour);
     await assertKept(chat, callboard, client);
   },
-  // The others have no word for it.
+  // The others have no state for it.
   ({ profile, isFirst }) => profile >= 5 && !(isFirst && profile === 5),
 );
 
-/** What was decided or done comes with the next message, and that is answered. @param {Setting} setting @param {Chat} chat @param {string} outcome */
+/** A decision or result arrives with the next message, which is answered. @param {Setting} setting @param {Chat} chat @param {string} outcome */
 async function goesOn({ client, callboard }, chat, outcome) {
   await chat.send("hello");
   await settled(chat, (it) => it.role === "assistant");
@@ -312,7 +312,7 @@ async function goesOn({ client, callboard }, chat, outcome) {
   assert.equal(messages.length, 4);
   assert.deepEqual(outline(messages[1]).slice(0, 2), ["text", outcome]);
   const [first, , ...rest] = (await chat.look()).messages;
-  // Of the answer before, it has only heard the beginning.
+  // It has only the beginning of the previous answer.
   assert.deepEqual(shared([first, ...rest], client), shared([messages[0], ...messages.slice(2)], client));
 }
 
@@ -330,7 +330,7 @@ for (const approved of [true, false]) {
   );
 }
 
-add("a result of a tool of the client comes with the next message", async (setting) => {
+add("a result of a client tool arrives with the next message", async (setting) => {
   const options = { agent: "demo", byHand: true, tools: TOOLS, outputs: { pick_colour: "teal" } };
   const chat = await setting.client.open(setting.callboard, options);
   await chat.send("use the client tool pick_colour");
@@ -338,22 +338,22 @@ add("a result of a tool of the client comes with the next message", async (setti
   await goesOn(setting, chat, "pick_colour: output-available");
 });
 
-/** A chat in the middle of an answer, whose rest comes when it is let go. @param {Setting} setting */
+/** A chat events of a failure in the middle of an answer, which continues on `release`. @param {Setting} setting */
 async function halfway({ client, callboard, model }) {
   let letGo = () => {};
   const after = new Promise((resolve) => (letGo = () => resolve(undefined)));
-  model.willSay({ text: "Once upon a time ", after, rest: "all was well." });
+  model.willAnswer({ text: "Once upon a time ", after, rest: "all was well." });
   const chat = await client.open(callboard, { agent: "model" });
-  const said = chat.send("Tell me a story");
+  const sent = chat.send("Tell me a story");
   await until(async () => text(await last(chat)).includes("Once upon"));
-  return { chat, said, letGo };
+  return { chat, sent, letGo };
 }
 
 add("a run is stopped", async (setting) => {
   const { client, callboard } = setting;
-  const { chat, said, letGo } = await halfway(setting);
+  const { chat, sent, letGo } = await halfway(setting);
   await callboard.api(`sessions/${chat.id}/cancel`, { method: "POST" });
-  await said;
+  await sent;
   letGo();
   await settled(chat);
   await assertKept(chat, callboard, client);
@@ -361,11 +361,11 @@ add("a run is stopped", async (setting) => {
   assert.equal(answer.metadata.status, "cancelled");
 });
 
-add("a client that stops listening stops nothing, and can come back", async (setting) => {
+add("a client that disconnects stops nothing and can rejoin", async (setting) => {
   const { client, callboard } = setting;
-  const { chat, said, letGo } = await halfway(setting);
+  const { chat, sent, letGo } = await halfway(setting);
   await chat.stop();
-  await said;
+  await sent;
   const { messages } = await chat.look();
   const again = await client.open(callboard, { id: chat.id, agent: "model", messages: messages.slice(0, 1) });
   const resumed = again.resume();
@@ -377,15 +377,15 @@ add("a client that stops listening stops nothing, and can come back", async (set
   await assertKept(again, callboard, client);
 });
 
-add("two clients hear the same run", async (setting) => {
+add("two clients receive the same run", async (setting) => {
   const { client, callboard } = setting;
-  const { chat, said, letGo } = await halfway(setting);
+  const { chat, sent, letGo } = await halfway(setting);
   const { messages } = await chat.look();
   const other = await client.open(callboard, { id: chat.id, agent: "model", messages: messages.slice(0, 1) });
   const resumed = other.resume();
   await until(async () => text(await last(other)).includes("Once upon"));
   letGo();
-  await Promise.all([said, resumed]);
+  await Promise.all([sent, resumed]);
   for (const each of [chat, other]) {
     await settled(each);
     await assertKept(each, callboard, client);
@@ -393,24 +393,24 @@ add("two clients hear the same run", async (setting) => {
 });
 
 add(
-  "a page that was loaded in the middle of an answer gets the rest of it",
+  "a page loaded during an answer gets the rest of it",
   async (setting) => {
     const { client, callboard } = setting;
-    const { chat, said, letGo } = await halfway(setting);
+    const { chat, sent, letGo } = await halfway(setting);
     const messages = await kept(callboard, chat.id, client.profile);
     const loaded = await client.open(callboard, { id: chat.id, agent: "model", messages });
     const resumed = loaded.resume();
     await until(async () => (await loaded.look()).status === "streaming");
     letGo();
-    await Promise.all([said, resumed]);
+    await Promise.all([sent, resumed]);
     await settled(loaded, (it) => text(it).includes("well"));
     await assertKept(loaded, callboard, client);
   },
-  // The others append to what they have.
+  // The others append to their message.
   ({ profile, isFirst }) => profile >= 5 && !isFirst,
 );
 
-add("there is nothing to resume in an idle chat or an unknown one", async (setting) => {
+add("an idle or unknown chat has nothing to resume", async (setting) => {
   const { client, callboard } = setting;
   const chat = await talk(setting, "hello");
   await settled(chat);
@@ -430,7 +430,7 @@ async function reasons({ callboard }, chat) {
   return events.flatMap(({ type, reason }) => (type === "history_rewound" ? [reason] : []));
 }
 
-add("an answer is made again", async (setting) => {
+add("an answer is regenerated", async (setting) => {
   const chat = await talk(setting, "hello", "what time is it in Paris?");
   await settled(chat);
   const { id } = await last(chat);
@@ -442,7 +442,7 @@ add("an answer is made again", async (setting) => {
 });
 
 add(
-  "an answer is made again for a client that sends no ids",
+  "an answer is regenerated for a client without ids",
   async (setting) => {
     const { client, callboard } = setting;
     const chat = await client.open(callboard, { agent: "demo", asIs: true });
@@ -461,7 +461,7 @@ add(
   ({ profile }) => profile === 4,
 );
 
-add("a client with a wrong key is told so in words", async ({ client, callboard }) => {
+add("a client with a wrong key gets a clear reason", async ({ client, callboard }) => {
   const chat = await client.open({ ...callboard, token: "wrong" }, { agent: "demo" });
   await chat.send("hello");
   await until(async () => (await chat.look()).status === "error");
@@ -471,15 +471,15 @@ add("a client with a wrong key is told so in words", async ({ client, callboard 
 });
 
 add(
-  "a message is said in other words",
+  "a message is edited",
   async (setting) => {
     const chat = await talk(setting, "hello", "what time is it in Paris?");
     for (const words of ["think about tea", "think about milk"]) {
       const { messages } = await chat.look();
       await chat.send(words, { messageId: messages[0].id });
       await settled(chat);
-      const [said, ...rest] = await assertKept(chat, setting.callboard, setting.client);
-      assert.deepEqual([text(said), rest.length], [words, 1]);
+      const [sent, ...rest] = await assertKept(chat, setting.callboard, setting.client);
+      assert.deepEqual([text(sent), rest.length], [words, 1]);
     }
     assert.deepEqual(await reasons(setting, chat), ["edit", "edit"]);
   },
@@ -488,22 +488,22 @@ add(
 
 add("a message sent while the agent works is answered in its turn", async (setting) => {
   const { client, callboard, model } = setting;
-  const { chat, said, letGo } = await halfway(setting);
-  model.willSay({ text: "And that was that." });
+  const { chat, sent, letGo } = await halfway(setting);
+  model.willAnswer({ text: "And that was that." });
   const { messages } = await chat.look();
   const other = await client.open(callboard, { id: chat.id, agent: "model", messages: messages.slice(0, 1) });
   const answered = other.send("And then?");
   await until(async () => (await callboard.api(`sessions/${chat.id}/queue`)).messages.length === 1);
   letGo();
-  await Promise.all([said, answered]);
+  await Promise.all([sent, answered]);
   await settled(other, (it) => text(it).includes("that was that"));
-  // It has not heard the answer before its own.
+  // It has not received the previous answer.
   const [first, , ...rest] = await kept(callboard, chat.id, client.profile);
   assert.deepEqual(shared((await other.look()).messages, client), shared([first, ...rest], client));
 });
 
 
-/** Messages with every file of ours in the place of its address. @param {Callboard} callboard @param {any[]} messages */
+/** Messages with the contents of our files instead of their addresses. @param {Callboard} callboard @param {any[]} messages */
 async function withFiles(callboard, messages) {
   const holders = messages.flatMap(({ parts, experimental_attachments = [] }) => [...parts, ...experimental_attachments]);
   for (const holder of holders.filter(({ url }) => url?.startsWith(callboard.base))) {
@@ -514,7 +514,7 @@ async function withFiles(callboard, messages) {
   return messages;
 }
 
-add("a file goes along with a message", async ({ client, callboard }) => {
+add("a file is sent with a message", async ({ client, callboard }) => {
   const chat = await client.open(callboard, { agent: "demo" });
   await chat.send("hello", { files: [FILE] });
   await settled(chat);
@@ -525,7 +525,7 @@ add("a file goes along with a message", async ({ client, callboard }) => {
 
 
 add(
-  "a message comes back as it was sent: texts, files, links and data in their order, and what is said about it",
+  "a message keeps its texts, files, links, data and metadata",
   async ({ client, callboard }) => {
     const chat = await client.open(callboard, { agent: "demo" });
     const { filename, ...nameless } = FILE;
@@ -539,8 +539,8 @@ add(
   edits,
 );
 
-add("a file goes along by its address alone", async ({ client, callboard, model }) => {
-  model.willSay({ text: "A dot." });
+add("a file is sent as an address", async ({ client, callboard, model }) => {
+  model.willAnswer({ text: "A dot." });
   const chat = await client.open(callboard, { agent: "model" });
   await chat.send("Look", { files: [{ ...LINK, filename: "dot.png" }] });
   await settled(chat);
@@ -548,18 +548,18 @@ add("a file goes along by its address alone", async ({ client, callboard, model 
   await assertKept(chat, callboard, client);
 });
 
-add("a new chat brings its history along, and the agent knows it", async ({ client, callboard, model }) => {
+add("a new chat imports its history, and the agent knows it", async ({ client, callboard, model }) => {
   const messages = structuredClone(client.profile === 4 ? HISTORY_4 : HISTORY);
-  // Behind the calls of the first step.
+  // After the calls of the first step.
   messages[1].parts.splice(6, 0, ...newParts(client));
   const chat = await client.open(callboard, { agent: "model", messages });
-  model.willSay({ text: "As I said." });
+  model.willAnswer({ text: "As I said." });
   await chat.send("What was it?");
   await settled(chat);
   const asked = JSON.stringify(model.asked.at(-1).messages);
   for (const known of ["Look", "A dot.", "Too hot.", "seen"]) assert.ok(asked.includes(known), known);
   const there = await withFiles(callboard, await kept(callboard, chat.id, client.profile));
-  // Who answered, when, and which calls ran, is written down here and was not told by the client.
+  // The agent, the time and the executed calls are stored here and were not sent by the client.
   for (const name of ["metadata", "annotations"]) delete there[1][name];
   assert.deepEqual(shared((await chat.look()).messages, client), shared(there, client));
   const marks = (await callboard.events(chat.id)).filter(({ type, text }) => type === "notice" && /client/.test(text));
@@ -567,10 +567,10 @@ add("a new chat brings its history along, and the agent knows it", async ({ clie
 });
 
 const LOG = readFileSync(new URL("../crates/transcript/fixtures/v1.jsonl", import.meta.url), "utf8");
-/** The records of a session in which everything happens. @type {object[]} */
+/** The records of a session with every kind of part. @type {object[]} */
 const EVERY_KIND = LOG.trim().split("\n").map((it) => JSON.parse(it));
 
-add("a chat with every kind of part is loaded, and goes on", async ({ client, callboard }) => {
+add("a chat with every kind of part is loaded and continues", async ({ client, callboard }) => {
   const id = `every-${client.name}`;
   await callboard.importLog(id, EVERY_KIND.map((record) => ({ ...record, sessionId: id })));
   const messages = await kept(callboard, id, client.profile);
@@ -581,7 +581,7 @@ add("a chat with every kind of part is loaded, and goes on", async ({ client, ca
   assert.equal(all.length, messages.length + 2);
 });
 
-add("a refusal is said in plain words", async ({ client, callboard }) => {
+add("a refusal has a clear reason", async ({ client, callboard }) => {
   const before = await callboard.api("sessions");
   const chat = await client.open(callboard, { agent: "nobody" });
   await chat.send("hello");

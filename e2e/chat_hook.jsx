@@ -31,7 +31,7 @@ function useNow() {
   self.current = chat;
   return {
     ...chat,
-    send: (said, more) => chat.sendMessage(typeof said === "string" ? { text: said, ...more } : said),
+    send: (message, more) => chat.sendMessage(typeof message === "string" ? { text: message, ...more } : message),
     resume: () => chat.resumeStream(),
     decide: chat.addToolApprovalResponse,
   };

@@ -1,4 +1,4 @@
-// `useChat` of versions 4 to 7 in a browser: the hooks as they are, each on a page built for it.
+// `useChat` of versions 4 to 7 in a browser: the unchanged hooks, each on a page of its own.
 
 import assert from "node:assert/strict";
 import { after, afterEach, test } from "node:test";
@@ -27,8 +27,8 @@ afterEach(async () => {
 const HOOKS = [4, 5, 6, 7].map((profile) => hook(profile, origin, newPage));
 takeCases(HOOKS, [origin]);
 
-test("no page had anything to complain about", () => {
-  // Two cases are refused, and say so: one asks for nobody, one has a wrong key.
+test("no page has logged an error", () => {
+  // Two cases expect a refusal: an unknown agent and a wrong key.
   const isOfKey = (/** @type {string} */ it) => /^401: .*\/api\/chat/.test(it) || /401 \(Unauthorized\)/.test(it);
   assert.equal(faults.filter(isOfKey).length, 2 * HOOKS.length);
   assert.deepEqual(faults.filter((it) => !/nobody|400 \(Bad Request\)/.test(it) && !isOfKey(it)), []);

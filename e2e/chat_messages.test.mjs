@@ -1,5 +1,5 @@
-// Stored messages in the AI SDK's words, as the server gives them out: of the demo agent's sessions at every
-// moment, and of the messages that a chat sent with its request. `chat_recorded.test.mjs` has those of other agents.
+// Stored messages in the AI SDK's format: of the demo agent's sessions at every
+// moment, and of the messages of a request. `chat_recorded.test.mjs` has those of other agents.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -18,7 +18,7 @@ function readLines(path) {
 }
 
 /**
- * A call when its conversation has gone elsewhere: what was open has broken off, and what was refused is over.
+ * A call after its import: an open call is cut off, and a denied one has ended.
  * @param {any} part @param {number} profile
  */
 function over(part, profile) {
@@ -32,7 +32,7 @@ function over(part, profile) {
 
 const BROKEN_OFF = "The call had no result when the conversation was written down.";
 
-/** Without the names of questions, which are the server's own. @param {unknown} messages */
+/** Messages without the ids of approvals, which the server assigns. @param {unknown} messages */
 function plain(messages) {
   return JSON.parse(JSON.stringify(messages, (key, value) => (key === "approvalId" ? undefined : value)));
 }
@@ -48,7 +48,7 @@ if (await runsOnPinnedNode(import.meta.url)) {
   });
   after(() => end());
 
-  test("every prefix of what the demo agent does is valid", async (t) => {
+  test("every prefix of a demo conversation is valid", async (t) => {
     const { id } = await callboard.api("sessions", { body: { agent: "demo" } });
     for (const text of SAID) await callboard.api(`sessions/${id}/messages`, { body: { text } });
     const hasAsked = (/** @type {any} */ { type }) => type === "tool_approval_requested";
@@ -70,21 +70,21 @@ if (await runsOnPinnedNode(import.meta.url)) {
     t.diagnostic(`${records.length} prefixes`);
   });
 
-  test("what a chat brings along is kept as a model was told it", async (t) => {
+  test("imported chats convert to the same model messages", async (t) => {
     for (const { name, messages, releases: seen } of readLines("ui/converted.jsonl")) {
       await t.test(name, async () => {
         for (const { name: by, module, profile } of releases) {
           const id = `${name}-${by}`;
-          const said = { role: "user", parts: [{ type: "text", text: "hello" }] };
+          const message = { role: "user", parts: [{ type: "text", text: "hello" }] };
           const headers = { Authorization: `Bearer ${callboard.token}` };
-          const body = JSON.stringify({ id, messages: [...messages, said] });
+          const body = JSON.stringify({ id, messages: [...messages, message] });
           await (await fetch(`${callboard.base}api/chat`, { method: "POST", headers, body })).text();
-          const brought = (await kept(callboard, id, profile)).slice(0, -2);
-          const told = plain(await module.convertToModelMessages(brought));
+          const imported = (await kept(callboard, id, profile)).slice(0, -2);
+          const converted = plain(await module.convertToModelMessages(imported));
           const ended = messages.map((/** @type {any} */ it) => ({ ...it, parts: it.parts.map((/** @type {any} */ part) => over(part, profile)) }));
-          assert.deepEqual(told, plain(await module.convertToModelMessages(ended)), by);
+          assert.deepEqual(converted, plain(await module.convertToModelMessages(ended)), by);
           const isOver = JSON.stringify(ended) === JSON.stringify(messages);
-          if (isOver) assert.deepEqual(told, plain(seen[by] ?? seen["ai-7"]), by);
+          if (isOver) assert.deepEqual(converted, plain(seen[by] ?? seen["ai-7"]), by);
         }
       });
     }

@@ -1,4 +1,4 @@
-// The example page `examples/ai-sdk`, as it stands: `useChat` in a browser, on another origin than Callboard.
+// The unchanged example `examples/ai-sdk`: `useChat` in a browser, on another origin than Callboard.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -16,7 +16,7 @@ const EXAMPLE = fileURLToPath(new URL("../examples/ai-sdk/", import.meta.url));
 
 const browser = useBrowser();
 
-/** The packages that the example names, as they are installed here. */
+/** The packages of the example as installed here. */
 const here = {
   name: "here",
   setup(/** @type {import("esbuild").PluginBuild} */ build) {
@@ -46,7 +46,7 @@ async function serveExample(t) {
   return `http://127.0.0.1:${port}`;
 }
 
-test("the example talks, asks, runs its own tool, and finds its chat again after a reload", async (t) => {
+test("the AI SDK example chats, asks, runs its tool and survives a reload", async (t) => {
   const origin = await serveExample(t);
   const config = `[server]\nallowed_origins = ["${origin}"]\n[demo]\npace = "instant"\n`;
   const callboard = await startCallboard(t, { config });
@@ -55,17 +55,17 @@ test("the example talks, asks, runs its own tool, and finds its chat again after
   const settings = { url: callboard.base.replace(/\/$/, ""), token: callboard.token };
   await page.addInitScript((it) => void (/** @type {any} */ (globalThis).CALLBOARD = it), settings);
   await page.goto(origin);
-  const say = async (/** @type {string} */ text) => {
+  const sendMessage = async (/** @type {string} */ text) => {
     await page.getByRole("textbox", { name: "Message" }).fill(text);
     await page.getByRole("button", { name: "Send" }).click();
   };
 
-  await say("hello");
+  await sendMessage("hello");
   await page.getByText("I am the demo agent").waitFor();
-  await say("run echo one > made.txt");
+  await sendMessage("run echo one > made.txt");
   await page.getByRole("button", { name: "Allow" }).click();
   await page.locator(".call", { hasText: "output-available" }).first().waitFor();
-  await say("use the client tool page_title");
+  await sendMessage("use the client tool page_title");
   await page.locator("article").last().getByText("says:").waitFor();
   assert.match(await page.locator("article").last().innerText(), /A chat with Callboard/);
 
@@ -73,6 +73,6 @@ test("the example talks, asks, runs its own tool, and finds its chat again after
   await page.reload();
   await page.getByText("I am the demo agent").waitFor();
   assert.deepEqual(await page.locator("article").allInnerTexts(), shown);
-  // A chat that is new is asked for, and not there yet.
+  // A new chat is requested before it exists.
   assert.deepEqual(faults.filter((it) => !/404/.test(it)), []);
 });

@@ -1,5 +1,5 @@
-// Every recorded session in the AI SDK's words: wherever its log ends, the real packages check its messages and
-// make a model's messages of them; and they take the stream of every run and make the message of it that is kept.
+// Every recorded session in the AI SDK's format: for every end of the log, the real packages check its messages
+// and convert them to model messages; and they fold the stream of every run to the stored message.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -16,11 +16,11 @@ const REPOSITORY = fileURLToPath(new URL("..", import.meta.url));
 const NAMES = ["ai-5", "ai-5-first", "ai-6", "ai-6-first", "ai-7", "ai-7-first"];
 const BUILD_MS = 600_000;
 
-/** What a test of `backends` writes down and says where. @param {string} stdout @param {string} name @returns {any[]} */
+/** The file that a test of `backends` writes and prints the path of. @param {string} stdout @param {string} name @returns {any[]} */
 function readLines(stdout, name) {
-  const [said, path] = stdout.match(new RegExp(`^.* in (/.*/${name})$`, "m")) ?? [];
+  const [line, path] = stdout.match(new RegExp(`^.* in (/.*/${name})$`, "m")) ?? [];
   assert.ok(path, stdout);
-  process.stdout.write(`# ${said}\n`);
+  process.stdout.write(`# ${line}\n`);
   return readFileSync(path, "utf8").trim().split("\n").map((it) => JSON.parse(it));
 }
 
@@ -31,7 +31,7 @@ function hasOpenCall(messages) {
   return messages.some(({ parts }) => parts.some(isOpen));
 }
 
-/** Without what was decided about these calls, and with a refusal as the error that it is without. @param {any[]} messages @param {any[]} calls */
+/** Messages without the decisions about these calls, with a denial as an error. @param {any[]} messages @param {any[]} calls */
 function withoutDecisions(messages, calls) {
   for (const part of messages.flatMap((it) => it.parts)) {
     const call = calls.find((it) => it.toolCallId === part.toolCallId);
@@ -60,26 +60,26 @@ if (await runsOnPinnedNode(import.meta.url)) {
   for (const client of await Promise.all(NAMES.map(release))) {
     const { name, module, profile } = client;
 
-    test(`${name} takes the messages of every prefix`, async (t) => {
-      // What 7 is told, 6 is told as well.
-      const told = lists.filter((it) => it.profile === Math.min(profile, 6));
-      for (const { messages } of told) {
+    test(`${name} accepts the messages of every prefix`, async (t) => {
+      // Version 6 gets the messages of version 7 too.
+      const selected = lists.filter((it) => it.profile === Math.min(profile, 6));
+      for (const { messages } of selected) {
         try {
-          // 5.0.0 lacks the first function, and its second one refuses every call that is still open, its own too.
+          // 5.0.0 lacks the first function, and its second one refuses every open call.
           await module.validateUIMessages?.({ messages });
           if (!(name === "ai-5-first" && hasOpenCall(messages))) await module.convertToModelMessages(messages);
         } catch (error) {
           assert.fail(`${JSON.stringify(messages)}: ${error}`);
         }
       }
-      t.diagnostic(`${told.length} different lists`);
-      assert.ok(told.length > 5000);
+      t.diagnostic(`${selected.length} different lists`);
+      assert.ok(selected.length > 5000);
     });
 
-    test(`${name} makes of every stream what is kept`, async () => {
-      const told = streams.filter((it) => it.profile === profile);
-      assert.ok(told.length > 400);
-      for (const { chunks, message } of told) {
+    test(`${name} folds every stream to the stored message`, async () => {
+      const selected = streams.filter((it) => it.profile === profile);
+      assert.ok(selected.length > 400);
+      for (const { chunks, message } of selected) {
         const body = chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("");
         const transport = new module.DefaultChatTransport({ fetch: async () => new Response(body) });
         const chat = newChat(module, { id: "x", transport });
@@ -87,7 +87,7 @@ if (await runsOnPinnedNode(import.meta.url)) {
         const failed = chunks.at(-1).type === "error" ? chunks.at(-1).errorText : undefined;
         assert.equal(chat.error?.message, failed, body);
         const made = JSON.parse(JSON.stringify(chat.messages.slice(1)));
-        // Version 6 has no words for what others decided.
+        // Version 6 has no form for decisions of others.
         const decided = profile === 6 ? message.parts.filter((/** @type {any} */ it) => it.approval) : [];
         const [here, there] = [made, [message]].map((it) => withoutDecisions(shared(it, client), decided));
         assert.deepEqual(here, there, body);
@@ -95,9 +95,9 @@ if (await runsOnPinnedNode(import.meta.url)) {
     });
   }
 
-  test("ai-4 takes the messages of every prefix", () => {
-    const told = lists.filter(({ profile, messages }) => profile === 4 && !hasOpenCall(messages));
-    assert.ok(told.length > 3000);
-    for (const { messages } of told) convertToCoreMessages(messages);
+  test("ai-4 accepts the messages of every prefix", () => {
+    const selected = lists.filter(({ profile, messages }) => profile === 4 && !hasOpenCall(messages));
+    assert.ok(selected.length > 3000);
+    for (const { messages } of selected) convertToCoreMessages(messages);
   });
 }

@@ -1,4 +1,4 @@
-// The AI SDK's endpoints without a client: what goes over the wire, who answers, and what is refused.
+// The AI SDK's endpoints without a client: wire format, choice of agent, and refusals.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -46,7 +46,7 @@ async function ask(path, { method, body, headers } = {}) {
   return { status: response.status, headers: response.headers, text: await response.text() };
 }
 
-/** The chunks of a body, after a look at its frames. @param {string} body @returns {any[]} */
+/** The chunks of a body, whose frames are checked. @param {string} body @returns {any[]} */
 function chunks(body) {
   const frames = body.split("\n\n");
   assert.equal(frames.pop(), "", "the last one is closed");
@@ -57,7 +57,7 @@ function chunks(body) {
   });
 }
 
-test("a stream says what it is, and is framed as it should be", async () => {
+test("a stream has its headers and frames", async () => {
   const { status, headers, text } = await ask("", { body: { id: newId(), messages: [HELLO] } });
   const named = ["content-type", "cache-control", "x-vercel-ai-ui-message-stream", "x-accel-buffering"];
   assert.deepEqual([status, ...named.map((it) => headers.get(it))], [200, "text/event-stream", "no-cache", "v1", "no"]);
@@ -65,45 +65,45 @@ test("a stream says what it is, and is framed as it should be", async () => {
   assert.deepEqual([...new Set(kinds)], ["start", "start-step", "text-start", "text-delta", "text-end", "finish-step", "finish"]);
 });
 
-test("a stream of version 4 says what it is", async () => {
+test("a stream of version 4 has its headers", async () => {
   const body = { id: newId(), messages: [{ role: "user", content: "hello" }] };
   const { status, headers, text } = await ask("/v4", { body });
   const named = ["content-type", "x-vercel-ai-data-stream"];
   assert.deepEqual([status, ...named.map((it) => headers.get(it))], [200, "text/plain; charset=utf-8", "v1"]);
-  // A blank line is a sign of life.
+  // A blank line keeps the connection open.
   const codes = text.split("\n").filter(Boolean).map((it) => it[0]);
   assert.deepEqual([...new Set(codes)], ["f", "0", "e", "8", "d"]);
 });
 
-test("ids are the same whenever a run is told", async () => {
+test("ids are the same in every response of a run", async () => {
   const body = { id: newId(), messages: [{ ...HELLO, id: "once" }] };
   const [first, again] = [await ask("", { body }), await ask("", { body })];
   assert.equal(again.text.match(/"messageId":"[^"]+"/)?.[0], first.text.match(/"messageId":"[^"]+"/)?.[0]);
-  const [said, answer, ...rest] = await kept(callboard, body.id, 6);
-  assert.deepEqual([said.id, answer.id, rest], ["once", chunks(first.text)[0].messageId, []]);
+  const [message, answer, ...rest] = await kept(callboard, body.id, 6);
+  assert.deepEqual([message.id, answer.id, rest], ["once", chunks(first.text)[0].messageId, []]);
 });
 
-test("how runs end that do not end well", async () => {
-  const say = async (/** @type {string} */ text, query = "") =>
+test("failed and cancelled runs end with their reason", async () => {
+  const sendMessage = async (/** @type {string} */ text, query = "") =>
     chunks((await ask(`/demo${query}`, { body: { id: newId(), messages: [{ role: "user", parts: [{ type: "text", text }] }] } })).text);
-  const failed = await say("break");
+  const failed = await sendMessage("break");
   assert.equal(failed.at(-1).type, "error");
   assert.match(failed.at(-1).errorText, /broke off/);
   assert.equal(failed.at(-2).messageMetadata.status, "failed");
-  assert.equal((await say("hello", "?profile=5")).at(-1).finishReason, undefined);
-  assert.equal((await say("hello")).at(-1).finishReason, "stop");
+  assert.equal((await sendMessage("hello", "?profile=5")).at(-1).finishReason, undefined);
+  assert.equal((await sendMessage("hello")).at(-1).finishReason, "stop");
 });
 
 test("the first releases lose nothing of a very long text", async () => {
   const long = "Ünd so weiter 🙂 ".repeat(20_000);
-  model.willSay({ text: long });
+  model.willAnswer({ text: long });
   const id = newId();
-  const told = chunks((await ask("/model?profile=5", { body: { id, messages: [HELLO] } })).text);
-  assert.equal(told.map(({ delta }) => delta ?? "").join(""), long);
+  const streamed = chunks((await ask("/model?profile=5", { body: { id, messages: [HELLO] } })).text);
+  assert.equal(streamed.map(({ delta }) => delta ?? "").join(""), long);
   assert.equal(text((await kept(callboard, id, 5))[1]), long);
 });
 
-test("fields that are not known, and those that are null, mean nothing", async () => {
+test("unknown fields and nulls are ignored", async () => {
   const id = newId();
   const body = { id, messages: [HELLO], message: null, trigger: null, messageId: null, tools: null, mood: { good: true } };
   const { status } = await ask("", { body });
@@ -117,7 +117,7 @@ test("the last message alone is enough", async () => {
   assert.equal((await kept(callboard, id, 6)).length, 4);
 });
 
-test("what was said elsewhere and had no answer gets none here", async () => {
+test("an unanswered message of another client is not answered here", async () => {
   const id = newId();
   const system = { role: "system", parts: [{ type: "text", text: "Be brief." }] };
   const { text } = await ask("", { body: { id, messages: [HELLO, system, HELLO] } });
@@ -126,10 +126,10 @@ test("what was said elsewhere and had no answer gets none here", async () => {
   assert.equal(chunks(text)[0].messageId, messages.at(-1).id);
 });
 
-test("version 4 without ids, and with nothing to resume", async () => {
+test("version 4 works without ids and with nothing to resume", async () => {
   const id = newId();
-  const said = { role: "user", content: "hello" };
-  for (const messages of [[said], [said, { role: "assistant", content: "Hi" }, said]]) {
+  const message = { role: "user", content: "hello" };
+  for (const messages of [[message], [message, { role: "assistant", content: "Hi" }, message]]) {
     assert.equal((await ask("/v4/demo", { body: { id, messages } })).status, 200);
   }
   assert.equal((await kept(callboard, id, 4)).length, 4);
@@ -139,13 +139,13 @@ test("version 4 without ids, and with nothing to resume", async () => {
   }
 });
 
-test("nothing to resume is no content, whatever the name", async () => {
+test("nothing to resume is 204 for every session id", async () => {
   for (const chat of [newId(), "no%20id", "no%2Fid"]) assert.equal((await ask(`/${chat}/stream`)).status, 204);
   assert.equal((await ask(`/demo/${newId()}/stream`)).status, 204);
   assert.equal((await ask(`/${newId()}/stream`, { method: "HEAD" })).status, 204);
 });
 
-test("pages of allowed origins may ask, with all that clients send", async () => {
+test("allowed origins may send all headers of the clients", async () => {
   const preflight = {
     Origin: ORIGIN,
     "access-control-request-method": "POST",
@@ -153,7 +153,7 @@ test("pages of allowed origins may ask, with all that clients send", async () =>
   };
   const { status, headers } = await ask("", { method: "OPTIONS", headers: preflight });
   assert.deepEqual([status, headers.get("access-control-allow-origin")], [204, ORIGIN]);
-  // The star stands for all but the token, because no cookies are allowed.
+  // The star covers all headers but the token, because cookies are not allowed.
   assert.equal(headers.get("access-control-allow-headers"), "authorization, *");
   assert.equal(headers.get("access-control-allow-credentials"), null);
   const answered = await ask("", { body: { id: newId(), messages: [HELLO] }, headers: { Origin: ORIGIN } });
@@ -194,9 +194,9 @@ test("requests that make no sense are refused in plain words, and change nothing
   assert.deepEqual(await callboard.api("sessions"), before);
 });
 
-test("the agent is the one that the body, the header or the path names, else the first", async () => {
+test("the body, header or path chooses the agent, else it is the first", async () => {
   const agent = async (/** @type {string} */ path, headers = {}, body = {}) => {
-    model.willSay({ text: "Yes." });
+    model.willAnswer({ text: "Yes." });
     const id = newId();
     await ask(path, { headers, body: { id, messages: [HELLO], ...body } });
     return (await callboard.api(`sessions/${id}`)).agent;
@@ -208,12 +208,12 @@ test("the agent is the one that the body, the header or the path names, else the
   assert.equal(await agent("/demo", { "x-callboard-agent": "demo" }, { agent: "model" }), "model");
 });
 
-test("what a tool of the client waits for survives a restart, and another client may give it", async (t) => {
+test("a pending client tool survives a restart and accepts any client", async (t) => {
   const own = await startCallboard(t);
   const id = newId();
-  const said = { role: "user", parts: [{ type: "text", text: "use the client tool pick" }] };
+  const message = { role: "user", parts: [{ type: "text", text: "use the client tool pick" }] };
   const headers = { Authorization: `Bearer ${own.token}` };
-  const body = JSON.stringify({ id, messages: [said], tools: { pick: {} } });
+  const body = JSON.stringify({ id, messages: [message], tools: { pick: {} } });
   await (await fetch(`${own.base}api/chat`, { method: "POST", headers, body })).text();
   const [, asked] = await kept(own, id, 6);
   assert.equal(outline(asked).at(-1), "pick: input-available");

@@ -1,5 +1,5 @@
-// What the AI SDK's clients do with what they get: the cases that `crates/formats` obeys, tried with the real
-// ones, so that both know the same clients.
+// The behaviour of the AI SDK's clients: the test vectors of `crates/formats`, run with the real clients,
+// so that both assume the same.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -24,14 +24,14 @@ function respond({ chunks, done = true, body, httpStatus = 200, headers }) {
   return new Response(text, { status: httpStatus, headers });
 }
 
-/** Where the server gives no id, the client invents one. @param {any[]} messages @param {any} it */
+/** The client generates ids that the server does not send. @param {any[]} messages @param {any} it */
 function comparable(messages, { chunks, body }) {
   const isNamed = chunks ? chunks[0].type === "start" : /"messageId"/.test(body ?? "");
   const assistant = messages.filter(({ role }) => role === "assistant");
   return JSON.parse(JSON.stringify(assistant)).map((/** @type {any} */ it) => (isNamed ? it : { ...it, id: "made" }));
 }
 
-/** With the zod of these tests, all releases refuse a result without `output`, as only 7.0.0 did where it was seen. */
+/** With the zod of these tests, all releases refuse a result without `output`; when recorded, only 7.0.0 did. */
 const REFUSED_BY_ZOD = "ui-missing-output-field";
 
 if (await runsOnPinnedNode(import.meta.url)) {
@@ -55,7 +55,7 @@ if (await runsOnPinnedNode(import.meta.url)) {
     test(`ai-4: ${vector.name}`, async () => {
       /** @type {any[]} */
       let messages = [];
-      const told = callChatApi({
+      const finished = callChatApi({
         api: "/",
         body: {},
         streamProtocol: "data",
@@ -71,7 +71,7 @@ if (await runsOnPinnedNode(import.meta.url)) {
         fetch: async () => new Response(vector.body),
         lastMessage: undefined,
       });
-      const status = await told.then(() => "ready", () => "error");
+      const status = await finished.then(() => "ready", () => "error");
       assert.equal(status, vector.status);
       const plain = (/** @type {any} */ { role, content, parts, annotations }) => ({ role, content, parts, annotations });
       assert.deepEqual(messages.map(plain), vector.assistant.map(plain));

@@ -1,5 +1,5 @@
-// Copying from a conversation: code and answers as they were written; and how text is laid out
-// whose letters go the other way.
+// Copying code and answers from a conversation, and the layout of text
+// that runs from right to left.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -44,7 +44,7 @@ async function openAnswer(t, text, options = CLIPBOARD, question = "Please.") {
 /** @param {Page} page */
 const clipboard = (page) => page.evaluate(() => navigator.clipboard.readText());
 
-test("code is copied as it was written, by mouse and by keyboard", async (t) => {
+test("code is copied unchanged, by mouse and by keyboard", async (t) => {
   const { page } = await openAnswer(t, ANSWER);
   const blocks = page.locator(".code-block");
   assert.deepEqual(
@@ -63,7 +63,7 @@ test("code is copied as it was written, by mouse and by keyboard", async (t) => 
   await page.waitForFunction(async (code) => (await navigator.clipboard.readText()) === code, copied[0]);
 });
 
-test("a selection across a code block has nothing of its head", async (t) => {
+test("a selection across a code block leaves out its header", async (t) => {
   const { page } = await openAnswer(t, ANSWER);
   const selected = await page.locator(".text").evaluate((it) => {
     getSelection()?.selectAllChildren(it);
@@ -73,7 +73,7 @@ test("a selection across a code block has nothing of its head", async (t) => {
   assert.doesNotMatch(selected, /rust|mermaid|Copy|Wrap/);
 });
 
-test("long lines of code wrap when asked to, and the page never scrolls sideways", async (t) => {
+test("long lines of code wrap on demand, without sideways scrolling", async (t) => {
   const { page } = await openAnswer(t, ANSWER);
   const scrolls = () => page.locator(".code-block pre").first().evaluate((it) => it.scrollWidth > it.clientWidth);
   assert.equal(await scrolls(), true);
@@ -84,7 +84,7 @@ test("long lines of code wrap when asked to, and the page never scrolls sideways
   assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true);
 });
 
-test("an exported file shows the language of code, and no button", async (t) => {
+test("an exported file shows the language of code but no button", async (t) => {
   const { callboard } = await openAnswer(t, ANSWER);
   const headers = { Authorization: `Bearer ${callboard.token}` };
   const html = await (await fetch(`${callboard.base}api/sessions/told/export`, { headers })).text();
@@ -113,7 +113,7 @@ const RIGHT_TO_LEFT = [
   "Plain English stays on the left.",
 ].join("\n\n");
 
-test("text goes in the direction of its own words, and code from left to right", async (t) => {
+test("text has its own direction, and code runs from left to right", async (t) => {
   const question = `${ARABIC}.\nIn English.`;
   for (const viewport of [{ width: 1280, height: 1000 }, { width: 390, height: 1000 }]) {
     const { page } = await openAnswer(t, RIGHT_TO_LEFT, { viewport }, question);

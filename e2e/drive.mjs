@@ -1,4 +1,4 @@
-// What tests do on a page, and what they look for there.
+// Actions of tests on a page, and elements that they look for.
 
 import assert from "node:assert/strict";
 
@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 export const LOOKS = ["widget", "badges", "panels", "timeline"];
 
 /**
- * A page of a session; of a new one in which nothing was said yet, if none is named.
+ * A page of a session; by default of a new, empty one.
  * @param {any} t @param {any} browser @param {any} callboard
  */
 export async function openSession(t, browser, callboard, session = "", options = {}) {
@@ -22,16 +22,16 @@ export function sessionOf(page) {
   return new URL(page.url()).pathname.slice("/s/".length);
 }
 
-/** Where one writes. @param {Page} page */
+/** The composer. @param {Page} page */
 export function field(page) {
   return page.getByRole("textbox", { name: "Message" });
 }
 
 /**
- * Sends with the Enter key, or where that makes a new line with the button, and waits until the server has it.
+ * Sends with Enter, or with the button where Enter adds a line, and waits until the server has the message.
  * @param {Page} page @param {string} text
  */
-export async function say(page, text) {
+export async function sendMessage(page, text) {
   const sent = page.waitForResponse((it) => it.url().endsWith("/messages"));
   await field(page).fill(text);
   if (await page.evaluate(() => matchMedia("(pointer: coarse)").matches)) await page.locator("#send").click();
@@ -47,7 +47,7 @@ export async function answered(page, count = 1) {
   }, count);
 }
 
-/** All that was said, without clocks. @param {Page} page */
+/** The text of all messages, without times. @param {Page} page */
 export function conversationText(page) {
   return page.locator(".messages").evaluate((messages) => {
     const copy = /** @type {Element} */ (messages.cloneNode(true));
@@ -56,19 +56,19 @@ export function conversationText(page) {
   });
 }
 
-/** What came piece by piece is what is there when it comes at once. @param {Page} page */
+/** Checks that the streamed page equals the loaded one. @param {Page} page */
 export async function assertSameAfterReload(page) {
   const live = await conversationText(page);
   await page.reload();
   assert.equal(await conversationText(page), live);
 }
 
-/** The question that is shown. @param {Page} page */
+/** The card of an approval or a question. @param {Page} page */
 export function card(page) {
   return page.locator(".card").filter({ visible: true });
 }
 
-/** The mark is lost when the page is loaded again. @param {Page} page */
+/** A reload removes the mark. @param {Page} page */
 export async function mark(page) {
   await page.evaluate(() => Object.assign(window, { isMarked: true }));
 }
@@ -83,34 +83,34 @@ export async function contentWidth(page) {
   return page.evaluate(() => document.documentElement.scrollWidth);
 }
 
-/** Every block that opens is opened, also those that stand in others. @param {Page} page */
+/** Opens every block, including nested ones. @param {Page} page */
 export async function openAll(page) {
   await page.evaluate(() => {
     for (const it of document.querySelectorAll("details")) it.setAttribute("open", "");
   });
 }
 
-/** As the settings do. @param {Page} page @param {Record<string, string>} settings */
+/** Sets the look, like the settings. @param {Page} page @param {Record<string, string>} settings */
 export async function setRoot(page, settings) {
   await page.evaluate((it) => void Object.assign(document.documentElement.dataset, it), settings);
 }
 
-/** Those that a reader sees, as one or more words each. @param {import("playwright-core").Locator} list */
+/** The visible texts, one or more words each. @param {import("playwright-core").Locator} list */
 export async function seen(list) {
   return (await list.filter({ visible: true }).allInnerTexts()).map((it) =>
     it.replace(/\s+/g, " ").trim(),
   );
 }
 
-/** What assistive software is told about the conversation. @param {Page} page */
+/** The live announcements for screen readers. @param {Page} page */
 export function spoken(page) {
   return page.locator("#conversation").ariaSnapshot();
 }
 
 /**
- * From now on, notes every value that an attribute has on elements that match.
+ * Records every value of an attribute on matching elements.
  * @param {Page} page @param {string} selector @param {string} attribute
- * @returns {Promise<() => Promise<string[]>>} gives the values so far, without repeats in a row
+ * @returns {Promise<() => Promise<string[]>>} returns the values so far, without adjacent repeats
  */
 export async function noteValues(page, selector, attribute) {
   await page.evaluate(

@@ -1,10 +1,10 @@
-// Makes a data folder that later versions are tested with: whatever is in it must be read and shown by them as it
-// was when it was written. `crates/callboard/tests/it/earlier_data.rs` is the test.
+// Creates a data folder for tests of later versions, which must read and show its content as
+// this version does. `crates/callboard/tests/it/store/earlier_data.rs` is the test.
 //
 //     CALLBOARD_BIN=target/release/callboard node e2e/earlier_data.mjs NAME
 //
 // Writes crates/callboard/fixtures/data/NAME: the database, and for each session its records, its messages and its page
-// as this version gives them. Made once for a version and never again.
+// as this version returns them. Created once for each version.
 
 import assert from "node:assert/strict";
 import { mkdir, readFile, writeFile } from "node:fs/promises";

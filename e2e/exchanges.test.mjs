@@ -1,12 +1,12 @@
-// Agents talk to agents, on the page: the block in the asker, the message in the other session, the
-// other's answer within the block, the picture of it all, and the exported file.
+// Exchanges on the page: the block in the asking session, the message in the other session, the
+// reply within the block, the diagram, and the exported file.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { listFaults, useBrowser } from "./browser.mjs";
 import { startCallboard, until } from "./callboard.mjs";
-import { answered, assertSameAfterReload, card, openSession, say, sessionOf } from "./drive.mjs";
+import { answered, assertSameAfterReload, card, openSession, sendMessage, sessionOf } from "./drive.mjs";
 
 const browser = useBrowser();
 
@@ -21,9 +21,9 @@ async function open(t, pace, options = {}) {
   return { callboard, page: await openSession(t, browser, callboard, id, options) };
 }
 
-test("a question to another agent is a block with its answer, live and after a reload", async (t) => {
+test("an exchange is a block with its reply, live and after a reload", async (t) => {
   const { page } = await open(t, "instant");
-  await say(page, "ask b: time in Paris");
+  await sendMessage(page, "ask b: time in Paris");
   await answered(page);
   await page.locator(".activity > summary").first().click();
   const block = page.locator(".exchange");
@@ -42,9 +42,9 @@ test("a question to another agent is a block with its answer, live and after a r
   await page.locator(".exchange").first().waitFor({ state: "attached" });
 });
 
-test("what the other agent does is seen as it happens", async (t) => {
+test("the activity of the other agent is shown live", async (t) => {
   const { callboard, page } = await open(t, "natural");
-  await say(page, "ask b: tell me a story");
+  await sendMessage(page, "ask b: tell me a story");
   const block = page.locator(".exchange");
   await page.locator(".activity > summary").click();
   await block.locator("> details > summary").click();
@@ -53,7 +53,7 @@ test("what the other agent does is seen as it happens", async (t) => {
   const before = await shown();
   await until(async () => (await shown()).length > before.length + 40);
 
-  // The connection is lost, and with it what was subscribed.
+  // Losing the connection also ends its subscriptions.
   const [, other] = (await callboard.api("sessions")).sessions.map((/** @type {any} */ it) => it.id).toSorted();
   await page.keyboard.press("Escape");
   await answered(page);
@@ -68,9 +68,9 @@ test("what the other agent does is seen as it happens", async (t) => {
 
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 for (const [where, options] of Object.entries({ "": {}, ", on a phone": PHONE })) {
-test(`a person answers for the other agent where it was asked${where}`, async (t) => {
+test(`a person decides for the other agent in the asking session${where}`, async (t) => {
   const { page } = await open(t, "instant", options);
-  await say(page, "ask b: run touch made");
+  await sendMessage(page, "ask b: run touch made");
   const asked = card(page);
   assert.match(await asked.innerText(), /Run a command.*touch made/s);
   await page.getByText("b is waiting for you").first().waitFor();
@@ -82,11 +82,11 @@ test(`a person answers for the other agent where it was asked${where}`, async (t
 });
 }
 
-test("one Escape does not stop a run whose other agent asks, even before its card is here", async (t) => {
+test("one Escape does not stop a run whose other agent asks", async (t) => {
   const { callboard, page } = await open(t, "instant");
   // The card is never fetched.
   await page.route(/part=questions/, () => {});
-  await say(page, "ask b: run touch made");
+  await sendMessage(page, "ask b: run touch made");
   await page.getByText("b is waiting for you").first().waitFor();
   assert.equal(await card(page).count(), 0);
   await page.keyboard.press("Escape");
@@ -97,19 +97,19 @@ test("one Escape does not stop a run whose other agent asks, even before its car
   await until(async () => (await ends()) === 1);
 });
 
-test("an answer from the background comes as a message of that agent", async (t) => {
+test("a background reply is a message of that agent", async (t) => {
   const { page } = await open(t, "instant");
-  await say(page, "ask b in the background: time in Lima");
+  await sendMessage(page, "ask b in the background: time in Lima");
   await answered(page, 2);
   const message = page.locator(".message[data-callback]");
   assert.match(await message.innerText(), /Answer from b/);
   await assertSameAfterReload(page);
 });
 
-test("who asked whom is a picture that can be read aloud", async (t) => {
+test("the diagram of agents has a text alternative", async (t) => {
   const { page } = await open(t, "instant");
   assert.equal(await page.locator(".sequence").isVisible(), false);
-  await say(page, "ask b: ask c: time in Paris");
+  await sendMessage(page, "ask b: ask c: time in Paris");
   await answered(page);
   await page.locator(".sequence > summary").click();
   const picture = page.getByRole("img", { name: "Who asked whom, and when" });
@@ -119,9 +119,9 @@ test("who asked whom is a picture that can be read aloud", async (t) => {
   assert.deepEqual(await listFaults(page), []);
 });
 
-test("without script there is a link to the other session", async (t) => {
+test("a page without script links to the other session", async (t) => {
   const { callboard, page } = await open(t, "instant");
-  await say(page, "ask b: time in Paris");
+  await sendMessage(page, "ask b: time in Paris");
   await answered(page);
   const url = page.url();
   const plain = await browser.newPage(t, { javaScriptEnabled: false });
@@ -133,9 +133,9 @@ test("without script there is a link to the other session", async (t) => {
   await plain.getByText("From a").waitFor();
 });
 
-test("an exported file has the other agents' answers in it", async (t) => {
+test("an exported file contains the replies of other agents", async (t) => {
   const { callboard, page } = await open(t, "instant");
-  await say(page, "ask b: ask c: time in Paris");
+  await sendMessage(page, "ask b: ask c: time in Paris");
   await answered(page);
   const id = new URL(page.url()).pathname.slice("/s/".length);
   const headers = { Authorization: `Bearer ${callboard.token}` };
@@ -148,10 +148,10 @@ test("an exported file has the other agents' answers in it", async (t) => {
 
 for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
   for (const width of [390, 1280]) {
-    test(`the block fits a screen of ${width}, ${colorScheme}`, async (t) => {
+    test(`an exchange block fits a screen of ${width}, ${colorScheme}`, async (t) => {
       const viewport = { width, height: 900 };
       const { page } = await open(t, "instant", { viewport, colorScheme });
-      await say(page, "ask b: ask c: time in Paris, then list the files");
+      await sendMessage(page, "ask b: ask c: time in Paris, then list the files");
       await answered(page);
       await page.locator(".sequence > summary").click();
       await page.locator(".activity > summary").first().click();
@@ -168,24 +168,24 @@ for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
   }
 }
 
-test("a question of an agent does not go into the conversation of a person", async (t) => {
+test("an agent's message does not go into a person's session", async (t) => {
   const { callboard, page } = await open(t, "instant");
   const own = await callboard.converse("help");
   await callboard.api(`sessions/${own}/messages`, { body: { text: "help" } });
-  await say(page, "ask demo: time in Paris");
+  await sendMessage(page, "ask demo: time in Paris");
   await answered(page);
-  const said = (await callboard.events(own)).filter((/** @type {any} */ it) => it.type === "user_message");
-  assert.deepEqual(said.map((/** @type {any} */ it) => it.text), ["help", "help"]);
+  const messages = (await callboard.events(own)).filter((/** @type {any} */ it) => it.type === "user_message");
+  assert.deepEqual(messages.map((/** @type {any} */ it) => it.text), ["help", "help"]);
   assert.equal((await callboard.api("sessions")).sessions.length, 3);
 });
 
-test("the picture of four agents fits a screen of 1280", async (t) => {
+test("the diagram of four agents fits a screen of 1280", async (t) => {
   const config = demos("instant") + '\n[[agents]]\nid = "d"\nkind = "demo"';
   const callboard = await startCallboard(t, { config });
   const { id } = await callboard.api("sessions", { body: { agent: "a" } });
   const page = await openSession(t, browser, callboard, id);
   for (const [idx, agent] of ["b", "c", "d"].entries()) {
-    await say(page, `ask ${agent}: time in Paris`);
+    await sendMessage(page, `ask ${agent}: time in Paris`);
     await answered(page, idx + 1);
   }
   await page.locator(".sequence > summary").click();

@@ -16,7 +16,7 @@ readonly START_SECONDS=30
 # Left out, and why:
 # - positive_data_acceptance: a schema cannot say that a cursor must be one that was given out, or
 #   that a folder must be there;
-# - /api/backup writes files wherever it is told to. crates/callboard/tests/it/fuzz.rs includes it, with
+# - /api/backup writes files wherever it is told to. crates/callboard/tests/it/api/fuzz.rs includes it, with
 #   paths in a folder of its own;
 # - streams, because the fuzzer waits for their end. fuzz.rs includes them too.
 readonly EXCEPT=(

@@ -1,5 +1,5 @@
 // Pages of hand-written logs in a real browser, with the page's own script and stylesheet, and a
-// connection that says what the test tells it to say. No server: `render` has drawn everything.
+// connection that sends messages of the test. There is no server: `render` has drawn everything.
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const ORIGIN = "http://callboard.test/";
-/** The stylesheet as the server serves it; a gallery comes with it. */
+/** The stylesheet as the server sends it, part of each gallery. */
 let stylesheet = "";
 const TYPES = { ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml" };
 
@@ -26,7 +26,7 @@ const TYPES = { ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg
 /**
  * Draws all logs of a folder.
  * @param {{after: (end: () => void) => void}} scope removes the pages again
- * @param {string[]} logs the folder, if not that of the hand-written ones
+ * @param {string[]} logs a folder instead of that of the hand-written logs
  */
 export function drawGallery(scope, ...logs) {
   const folder = mkdtempSync(path.join(tmpdir(), "callboard-gallery-"));
@@ -55,7 +55,7 @@ export function useGallery() {
 }
 
 /**
- * Opens a page as if a server had sent it.
+ * Opens a page as a server would send it.
  * @param {import("playwright-core").Page} page
  * @param {string} name of the session, or `home`
  * @param {string} html
@@ -67,12 +67,12 @@ export async function openDrawn(page, name, html) {
   /** @type {{what: string, body: any}[]} */
   const asked = [];
   /** @type {any[]} */
-  const told = [];
+  const frames = [];
   /** @type {string[]} */
   const elsewhere = [];
   await page.routeWebSocket(/\/ws$/, (route) => {
     socket = route;
-    route.onMessage((frame) => void told.push(JSON.parse(String(frame))));
+    route.onMessage((frame) => void frames.push(JSON.parse(String(frame))));
   });
   await page.route("**/*", (route) => {
     const request = route.request();
@@ -82,34 +82,34 @@ export async function openDrawn(page, name, html) {
       return route.abort();
     }
     if (pathname.startsWith("/assets/")) return sendAsset(route, path.basename(pathname));
-    // Nobody has drawn what is before or after; it is never there.
+    // Earlier and later messages are not drawn and never load.
     if (searchParams.has("part")) return undefined;
     if (!pathname.startsWith("/api/")) {
       return route.fulfill({ body: drawn, contentType: "text/html; charset=utf-8" });
     }
-    // Nobody has drawn the colours of files: they stay plain.
+    // Highlighted files are not drawn: they stay plain.
     if (pathname.endsWith("/output")) return undefined;
     asked.push({ what: `${request.method()} ${pathname}`, body: request.postDataJSON() });
     return route.fulfill({ json: {} });
   });
   await page.goto(`${ORIGIN}${name === "home" ? "" : `s/${name}`}`);
   while (!socket) await new Promise((resume) => setTimeout(resume, 5));
-  const say = (/** @type {object} */ frame) => socket?.send(JSON.stringify(frame));
+  const sendFrame = (/** @type {object} */ frame) => socket?.send(JSON.stringify(frame));
   return {
-    /** What the page asked of the server. */
+    /** HTTP requests of the page. */
     asked,
-    /** What it said over the WebSocket. */
-    told,
-    /** What it wanted from others. */
+    /** WebSocket messages of the page. */
+    frames,
+    /** Requests to other hosts. */
     elsewhere,
-    say,
+    sendFrame,
     /**
      * Says a patch of the log, and waits until it is there.
      * @param {Replay["patches"][0]} patch @param {string} [fresh] the page, where patches do not lead to it
      */
     async patch({ seq, ops }, fresh = drawn) {
       drawn = fresh;
-      say(ops ? { type: "patch", sessionId: name, seq, ops } : { type: "reload", sessionId: name });
+      sendFrame(ops ? { type: "patch", sessionId: name, seq, ops } : { type: "reload", sessionId: name });
       await page.waitForFunction((seq) => document.body.dataset.head === String(seq), seq);
     },
   };
@@ -124,9 +124,9 @@ function sendAsset(route, file) {
 }
 
 /**
- * What of a page comes from the log, without what is the reader's: which blocks are open, bodies
- * that were fetched, clocks. Runs in the browser.
- * @param {string | null} html of another page; of this one if none
+ * The part of a page that comes from the log, without the state of the reader: open blocks, fetched
+ * bodies, clocks. Runs in the browser.
+ * @param {string | null} html HTML of another page; by default this one
  */
 export function fromLog(html) {
   const from = html === null ? document : new DOMParser().parseFromString(html, "text/html");

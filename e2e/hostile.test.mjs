@@ -1,4 +1,4 @@
-// Whatever agents, tools and people say: it is shown, and nothing of it runs.
+// Hostile texts of agents, tools and people are shown, and nothing in them runs.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -15,20 +15,20 @@ import { PAYLOADS } from "./payloads.mjs";
 
 const browser = useBrowser();
 
-/** As many as a page shows at first, with their answers and what is said of the import. */
+/** Number of messages on a page, with their answers and the notice of the import. */
 const AT_ONCE = 24;
 const KNOWN_TOOLS = ["shell", "Read", "Edit", "Grep", "TodoWrite", "WebFetch", "Task"];
-/** Everything that the page is made of. */
+/** The HTML of the whole page. */
 const ELEMENTS = `a article aside b blockquote br button code dd del details div dl dt em fieldset footer form h1 h2 h3 h4 h5 h6
   g header hr i input kbd label legend li main mark nav noscript ol option p path pre s section select span strong sub
   summary sup svg symbol circle rect line polyline polygon use table tbody td text textarea th thead title tr ul`.split(/\s+/);
 
-/** The payloads in every place that an agent, a tool or a person can fill. @param {string[]} payloads */
+/** The payloads in every field that an agent, a tool or a person controls. @param {string[]} payloads */
 function hostileLog(payloads) {
   /** @type {object[]} */
   const log = [{ type: "session_created", agent: "demo", title: payloads[0] }];
   for (const [idx, payload] of payloads.entries()) {
-    // A log may come from anywhere, and its ids with it.
+    // A log and its ids may come from an untrusted source.
     const responseId = `../r${idx}?${payload}#`;
     const known = KNOWN_TOOLS[idx % KNOWN_TOOLS.length] ?? "";
     log.push(
@@ -91,7 +91,7 @@ function call(responseId, callId, toolName, args, text) {
   ];
 }
 
-/** What the views of known tools look for. @param {string} text */
+/** Fields that the views of known tools read. @param {string} text */
 function hostileArguments(text) {
   return JSON.stringify({
     command: text,
@@ -107,7 +107,7 @@ function hostileArguments(text) {
   });
 }
 
-/** Whatever would show that something ran, or reached out. @param {import("playwright-core").Page} page @param {string} base */
+/** Checks that no script ran and no request left the page. @param {import("playwright-core").Page} page @param {string} base */
 async function watch(page, base) {
   const signs = /** @type {string[]} */ ([]);
   page.on("dialog", (dialog) => {
@@ -121,14 +121,14 @@ async function watch(page, base) {
   return signs;
 }
 
-/** What is on the page that no one has drawn there. Runs in the browser. @param {string[]} elements */
+/** Elements of the page that the server did not draw. Runs in the browser. @param {string[]} elements */
 function strangers(elements) {
   const known = new Set(elements);
   return [...document.body.querySelectorAll("*:not(#text, dialog, dialog *)")].flatMap((it) => {
     const wrong = [];
     if (!known.has(it.tagName.toLowerCase())) wrong.push(it.tagName);
-    // What is said may hold links, pictures on request and ticked boxes, and nothing that does something.
-    // The bar above each code block is ours: it copies the block, and wraps its lines.
+    // A text may contain links, pictures on request and ticked boxes, but nothing active.
+    // The bar above each code block is ours: it copies the block and wraps its lines.
     const isOurs = it.matches(".code-bar > button:is([data-action=wrap], [data-action=copy][data-of=code])");
     const isControl = it.matches(".text :is(button, form, input:not([disabled]), select, textarea, [data-action]:not(.remote-image))");
     if (isControl && !isOurs) wrong.push("a control");
@@ -167,10 +167,10 @@ const portions = () =>
 
 test("there are over two hundred payloads", () => assert.ok(PAYLOADS.length > 200));
 
-// Once as served, and once with the policy switched off, so that escaping alone must hold.
+// Once as served, and once without the content security policy, so that escaping alone must suffice.
 for (const bypassCSP of [false, true]) {
   const how = bypassCSP ? "by escaping alone" : "as served";
-  test(`nothing that was said runs or breaks the page (${how})`, async (t) => {
+  test(`no payload runs or breaks the page (${how})`, async (t) => {
     const callboard = await startCallboard(t);
     for (const [idx, payloads] of portions().entries()) {
       await callboard.importLog(`hostile-${idx}`, hostileLog(payloads));
@@ -187,7 +187,7 @@ for (const bypassCSP of [false, true]) {
   });
 }
 
-test("an id leads to no other address: what is there is not made HTML", async (t) => {
+test("an id in a log leads to no other address", async (t) => {
   const callboard = await startCallboard(t);
   const responseId = "../events?after=0#";
   const callId = `${responseId}.0`;
@@ -213,10 +213,10 @@ test("an id leads to no other address: what is there is not made HTML", async (t
   assert.deepEqual([signs, faults], [[], []]);
 });
 
-/** A word by which a portion is found, and no other one. @param {number} portion */
+/** A word that finds one portion only. @param {number} portion */
 const wordOf = (portion) => `portion${String.fromCharCode("a".charCodeAt(0) + portion)}`;
 
-test("nothing runs in titles, in the list and in what was found", async (t) => {
+test("no payload runs in titles, lists and search results", async (t) => {
   const callboard = await startCallboard(t);
   for (const [idx, title] of PAYLOADS.entries()) {
     const text = `${wordOf(Math.floor(idx / AT_ONCE))} ${title}`;
@@ -228,7 +228,7 @@ test("nothing runs in titles, in the list and in what was found", async (t) => {
   const page = await browser.newPage(t, { bypassCSP: true });
   const faults = listFaults(page);
   const signs = await watch(page, callboard.base);
-  // More of the list comes over the connection.
+  // The rest of the list arrives over the connection.
   const connected = page.waitForEvent("websocket").then((socket) =>
     socket.waitForEvent("framereceived", ({ payload }) => `${payload}`.includes('"type":"subscribed"')),
   );
@@ -256,7 +256,7 @@ test("nothing runs in titles, in the list and in what was found", async (t) => {
   assert.deepEqual([signs, faults], [[], []]);
 });
 
-/** Questions with a payload in everything that they are made of. @param {string[]} payloads */
+/** Approvals and questions with a payload in each field. @param {string[]} payloads */
 function hostileQuestions(payloads) {
   const responseId = "r0";
   const asked = payloads.flatMap((payload, idx) => {
@@ -286,7 +286,7 @@ function hostileQuestions(payloads) {
   ];
 }
 
-test("nothing runs in questions, on a page that is loaded and on one that they come to", async (t) => {
+test("no payload runs in approvals, loaded or live", async (t) => {
   const logs = mkdtempSync(path.join(tmpdir(), "callboard-hostile-"));
   t.after(() => rmSync(logs, { recursive: true }));
   for (const [idx, payloads] of portions().entries()) {
@@ -300,8 +300,8 @@ test("nothing runs in questions, on a page that is loaded and on one that they c
       const page = await browser.newPage(t);
       const faults = listFaults(page);
       const signs = await watch(page, "http://callboard.test/");
-      const { say } = await openDrawn(page, name, html);
-      if (html === first) for (const { seq, ops } of patches) say({ type: "patch", sessionId: name, seq, ops });
+      const { sendFrame } = await openDrawn(page, name, html);
+      if (html === first) for (const { seq, ops } of patches) sendFrame({ type: "patch", sessionId: name, seq, ops });
       await page.waitForFunction((count) => document.querySelectorAll(".card").length === count, payloads.length);
       await openAll(page);
       assert.deepEqual(await page.evaluate(strangers, ELEMENTS), [], name);
@@ -312,7 +312,7 @@ test("nothing runs in questions, on a page that is loaded and on one that they c
   }
 });
 
-test("nothing runs in an exported file, by escaping alone", async (t) => {
+test("no payload runs in an exported file, by escaping alone", async (t) => {
   const callboard = await startCallboard(t);
   const folder = mkdtempSync(path.join(tmpdir(), "callboard-hostile-"));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -333,7 +333,7 @@ test("nothing runs in an exported file, by escaping alone", async (t) => {
   }
 });
 
-test("nothing runs or breaks when it comes live, in patches", async (t) => {
+test("no payload runs or breaks the page in patches", async (t) => {
   const logs = mkdtempSync(path.join(tmpdir(), "callboard-hostile-"));
   t.after(() => rmSync(logs, { recursive: true }));
   for (const [idx, payloads] of portions().entries()) {
@@ -345,8 +345,8 @@ test("nothing runs or breaks when it comes live, in patches", async (t) => {
     const faults = listFaults(page);
     const signs = await watch(page, "http://callboard.test/");
     const { first, patches } = gallery.replay(`live${idx}`);
-    const { say } = await openDrawn(page, `live${idx}`, first);
-    for (const { seq, ops } of patches) say({ type: "patch", sessionId: `live${idx}`, seq, ops });
+    const { sendFrame } = await openDrawn(page, `live${idx}`, first);
+    for (const { seq, ops } of patches) sendFrame({ type: "patch", sessionId: `live${idx}`, seq, ops });
     const last = String(patches.at(-1)?.seq);
     await page.waitForFunction((last) => document.body.dataset.head === last, last);
     await assertHarmless(page, payloads, signs, `live${idx}`);

@@ -1,4 +1,4 @@
-// Conversations that programs have kept become sessions, from the page.
+// Stored conversations of programs are imported on the page.
 
 import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -8,14 +8,14 @@ import { fileURLToPath } from "node:url";
 
 import { listFaults, useBrowser } from "./browser.mjs";
 import { INSTANT, startCallboard } from "./callboard.mjs";
-import { answered, openSession, say } from "./drive.mjs";
+import { answered, openSession, sendMessage } from "./drive.mjs";
 
 const browser = useBrowser();
 
 /** @param {string} name */
 const kept = (name) => fileURLToPath(new URL(`../crates/backends/fixtures/import/${name}`, import.meta.url));
 
-test("files of all programs become sessions, and what is none is told", async (t) => {
+test("files of all programs are imported, others are reported", async (t) => {
   const callboard = await startCallboard(t, {});
   const nothing = path.join(callboard.workspace, "nothing.jsonl");
   await writeFile(nothing, '{"what": "is this?"}\n');
@@ -34,11 +34,11 @@ test("files of all programs become sessions, and what is none is told", async (t
   await lines.nth(4).getByText("turns added: 0").waitFor();
   await lines.first().getByRole("link").click();
   await page.locator(".messages .message[data-role=assistant]").nth(1).waitFor();
-  // The browser reports the refusal, too.
+  // The browser reports the refusal too.
   assert.deepEqual(faults.filter((it) => !/400/.test(`${it}`)), []);
 });
 
-test("the folder that an imported session names is used when a person says so", async (t) => {
+test("the folder of an imported session is used after a confirmation", async (t) => {
   const callboard = await startCallboard(t, { config: INSTANT });
   const folder = path.join(path.dirname(callboard.workspace), "elsewhere");
   await mkdir(folder);
@@ -47,7 +47,7 @@ test("the folder that an imported session names is used when a person says so", 
     { type: "session_created", agent: "demo", workspace: folder, workspaceConfirmed: true, title: "Imported" },
   ]);
   const page = await openSession(t, browser, callboard, "log");
-  await say(page, "read found.txt");
+  await sendMessage(page, "read found.txt");
   await answered(page);
   assert.equal(await page.locator(".tool-block.error").count(), 1, "the file is not in the agent's own folder");
   const notice = page.locator(".suggestion .notice");
@@ -55,7 +55,7 @@ test("the folder that an imported session names is used when a person says so", 
   await notice.getByRole("button", { name: "Use this folder" }).click();
   await notice.waitFor({ state: "detached" });
   assert.equal((await callboard.api("sessions/log")).workspace, folder);
-  await say(page, "read found.txt");
+  await sendMessage(page, "read found.txt");
   await answered(page, 2);
   assert.equal(await page.locator(".tool-block.success").count(), 1);
 });

@@ -1,9 +1,9 @@
-// Kills the server at random moments of a long import. After each start the session is there as a whole or
-// not at all, in the API, the list, the page and the search; and nothing is left of it on the disk.
+// Kills the server at random moments of a long import. After each start the session is complete or
+// absent in the API, the list, the page and the search; and nothing is left of it on the disk.
 //
 //     CALLBOARD_BIN=target/release/callboard node e2e/import_faults.mjs [kills] [turns]
 //
-// 50 kills of 33,333 turns, if nothing is said. CI does the same with less: `import_faults.rs`.
+// By default 50 kills of 33,333 turns. CI runs a smaller version: `import/faults.rs`.
 
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -27,7 +27,7 @@ try {
   let complete = 0;
   for (let kill = 0; kill < KILLS; kill += 1) {
     const imported = post(log).catch(() => undefined);
-    // It takes longer than the first: the rows of the one before are deleted meanwhile.
+    // It takes longer than the first, because the earlier rows are deleted meanwhile.
     await sleep(Math.random() * whole * 3e3);
     await callboard.kill();
     await imported;
@@ -38,7 +38,7 @@ try {
     }
   }
   console.log(`${KILLS} kills: ${complete} times all was there, ${KILLS - complete} times nothing`);
-  // Rows that nobody sees would show in the size of what is not free.
+  // Hidden rows would increase the used size.
   await until(async () => (await used()) < 2e6);
 
   const gone = new AbortController();
@@ -67,11 +67,11 @@ async function isThere() {
 
 async function remove() {
   await callboard.api("sessions/long", { method: "DELETE" });
-  // It can be undone for a while, unless the server ends.
+  // The deletion can be undone until the server ends.
   await until(async () => !(await isThere()));
 }
 
-/** Bytes of the database that hold something. */
+/** Used bytes of the database. */
 async function used() {
   const { total } = await callboard.api("sizes");
   return total.database - total.free;

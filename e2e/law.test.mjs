@@ -1,5 +1,5 @@
-// The law in a real browser: a page that was patched is the page that would be loaded now, and what
-// the reader opened stays open.
+// The law in a real browser: a patched page equals the page that would be loaded now, and blocks that
+// the reader opened stay open.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -12,17 +12,17 @@ import { drawGallery, fromLog, openDrawn, useGallery } from "./gallery.mjs";
 const browser = useBrowser();
 const gallery = useGallery();
 
-test("every hand-written log, patch by patch, is the page that would be loaded", async (t) => {
+test("patches of every hand-written log give the loaded page", async (t) => {
   assert.ok((await followPatches(t, gallery)) > 300);
 });
 
-test("recordings of real agents, patch by patch, are the pages that would be loaded", async (t) => {
+test("patches of recordings of real agents give the loaded page", async (t) => {
   const logs = fileURLToPath(new URL("../crates/backends/fixtures/logs", import.meta.url));
   assert.ok((await followPatches(t, drawGallery(t, logs))) > 200);
 });
 
 /**
- * Gives the number of cuts that were compared.
+ * Returns the number of compared cuts.
  * @param {import("node:test").TestContext} t @param {ReturnType<typeof drawGallery>} gallery
  */
 async function followPatches(t, gallery) {
@@ -35,7 +35,7 @@ async function followPatches(t, gallery) {
   return cuts;
 }
 
-test("so is a page that does not reach the end: what comes there leaves it alone", async (t) => {
+test("patches leave a page alone that does not reach the end", async (t) => {
   let cuts = 0;
   for (const name of gallery.names) {
     const { patches, part } = gallery.replay(name);
@@ -48,7 +48,7 @@ test("so is a page that does not reach the end: what comes there leaves it alone
 });
 
 /**
- * Gives the number of moments that were compared.
+ * Returns the number of compared moments.
  * @param {import("node:test").TestContext} t @param {string} name @param {string} first
  * @param {import("./gallery.mjs").Replay["patches"]} patches @param {Record<string, string>} pages
  */
@@ -75,7 +75,7 @@ async function checkPatches(t, name, first, patches, pages) {
   return cuts;
 }
 
-/** Shows the first difference alone. @param {string[]} shown @param {string[]} expected @param {string} when */
+/** Reports only the first difference. @param {string[]} shown @param {string[]} expected @param {string} when */
 function assertSame(shown, expected, when) {
   const [a, b] = [shown.join("\n"), expected.join("\n")];
   if (a === b) return;
@@ -85,19 +85,19 @@ function assertSame(shown, expected, when) {
   assert.equal(around(a), around(b), when);
 }
 
-/** Opens the first block that is closed; gives its id. Runs in the browser. */
+/** Opens the first closed block and returns its id. Runs in the browser. */
 function openOne() {
   const closed = document.querySelector(":is(.messages, .queue) details[id]:not([open])");
   closed?.setAttribute("open", "");
   return closed ? [closed.id] : [];
 }
 
-/** Those that are there and not open. Runs in the browser. @param {string[]} ids */
+/** The given blocks that are not open. Runs in the browser. @param {string[]} ids */
 function closedOf(ids) {
   return ids.filter((id) => document.getElementById(id)?.hasAttribute("open") === false);
 }
 
-test("a running agent's page is at every moment the page that would be loaded", async (t) => {
+test("the page of a running agent always equals the loaded page", async (t) => {
   const callboard = await startCallboard(t, {
     config: NATURAL,
     files: { "notes.txt": "buy oil\nTODO: wick\n" },
@@ -105,8 +105,8 @@ test("a running agent's page is at every moment the page that would be loaded", 
   const page = await browser.newPage(t);
   const session = await callboard.converse();
   await page.goto(`${callboard.base}s/${session}?token=${callboard.token}`);
-  const said = "list the files, then read notes.txt, search for TODO and write a report about lamps";
-  await callboard.api(`sessions/${session}/messages`, { body: { text: said } });
+  const text = "list the files, then read notes.txt, search for TODO and write a report about lamps";
+  await callboard.api(`sessions/${session}/messages`, { body: { text: text } });
 
   let cuts = 0;
   for (let isOver = false; !isOver; cuts += 1) {

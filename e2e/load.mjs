@@ -1,9 +1,9 @@
-// Load that only shows in figures: an answer with a million unreadable lines, long messages, a program that floods,
-// wrong passwords. Prints a table; ends with an error where a bound is broken.
+// Load measurements: an answer with a million unreadable lines, long messages, a program that floods,
+// wrong passwords. Prints a table; fails if a limit is exceeded.
 //
 //   CALLBOARD_BIN=target/release/callboard node e2e/load.mjs [lines]
 //
-// LOAD_ONLY=lines,words,flood,passwords chooses; LOAD_BOUNDS=off only measures, for an older program.
+// LOAD_ONLY=lines,words,flood,passwords selects scenarios; LOAD_BOUNDS=off only measures, for an older version.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -43,7 +43,7 @@ function inNamespace(scenario) {
   assert.equal(status, 0, `${scenario} in a network namespace`);
 }
 
-/** Resident memory in MB, now or at its highest. @param {Callboard} callboard @param {"VmRSS" | "VmHWM"} [which] */
+/** Resident memory in MB, current or peak. @param {Callboard} callboard @param {"VmRSS" | "VmHWM"} [which] */
 function memory({ pid }, which = "VmRSS") {
   const line = new RegExp(`${which}:\\s+(\\d+) kB`).exec(readFileSync(`/proc/${pid}/status`, "utf8"));
   return Math.round((Number(line?.[1]) * 1024) / MB);
@@ -59,7 +59,7 @@ async function get({ base, token }, url) {
   return { bytes, seconds: (performance.now() - began) / 1000 };
 }
 
-/** The longest time that `/healthz` took while something else was done. @param {Callboard} callboard @param {Promise<unknown>} work */
+/** The longest time of `/healthz` during an action. @param {Callboard} callboard @param {Promise<unknown>} work */
 async function health({ base }, work) {
   let longest = 0;
   let isOver = false;
@@ -74,7 +74,7 @@ async function health({ base }, work) {
   return Math.round(longest);
 }
 
-/** Memory is given back by and by, and where there is something to do. @param {Callboard} callboard */
+/** Memory is released gradually, and only where there is activity. @param {Callboard} callboard */
 async function settle(callboard) {
   for (let n = 0; n < 50; n += 1) {
     await get(callboard, "api/agents");
@@ -82,7 +82,7 @@ async function settle(callboard) {
   }
 }
 
-/** A log as the version before wrote it, with a record for every line, piece by piece. */
+/** A log in the form of the previous version, with a record for every line, in pieces. */
 function* oldLog(lines = LINES) {
   const at = "2026-11-15T18:44:28.123Z";
   const first = [
@@ -176,12 +176,12 @@ const scenarios = {
     // One address has few attempts, and all of 127.0.0.0/8 counts as one. The namespace has others.
     const attempt = (/** @type {number} */ n, isPatient = true) =>
       new Promise((resolve, reject) => {
-        // Without the page's own origin it would be refused unread.
+        // Without the page's origin it would be refused unread.
         const headers = { "Content-Type": "application/x-www-form-urlencoded", Origin: callboard.base.slice(0, -1) };
         const options = { hostname, port, path: "/sign-in", method: "POST", headers, localAddress: `10.77.0.${2 + (n % 30)}` };
         const request = http.request(options, (response) => response.resume().on("end", () => resolve(response.statusCode)));
         request.on("error", isPatient ? reject : () => resolve(0)).end("password=wrong");
-        // A client that does not wait for the answer must not let the next check begin before this one has ended.
+        // A client that does not wait for the response must not start the next check before this one has ended.
         if (!isPatient) setTimeout(() => request.destroy(), 20);
       });
     const waited = await Promise.all(Array.from({ length: 75 }, (_, n) => attempt(n)));

@@ -1,4 +1,4 @@
-// Content too long for a screen or a page is shown in part, says so, and links to the rest.
+// Content too long for a screen or a page is shown in part, with a notice and a link to the rest.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -39,7 +39,7 @@ async function opened(t, log, options) {
   return { callboard, page: await openSession(t, browser, callboard, "long", options) };
 }
 
-test("an output of ten megabytes opens as text, and never as a million elements", async (t) => {
+test("an output of ten megabytes opens as text in few elements", async (t) => {
   const delta = Array.from({ length: 1_500_000 }, (_, n) => `${n + 1}\n`).join("");
   const result = { type: "tool_result", callId: "r1.0", toolName: "shell", ok: true, durationMs: 1 };
   const log = answering(...call(), { type: "tool_output_delta", callId: "r1.0", stream: "stdout", offset: 0, delta }, result, ...end);
@@ -58,7 +58,7 @@ test("an output of ten megabytes opens as text, and never as a million elements"
   assert.ok((await drawn.text()).length < 1000, "nobody gets it as HTML");
 });
 
-test("a message that would fill the screen is folded, with and without script", async (t) => {
+test("a message taller than the screen is folded, with and without script", async (t) => {
   const text = "A sentence of a long message. ".repeat(100);
   for (const javaScriptEnabled of [true, false]) {
     const { page } = await opened(t, [created, { type: "user_message", messageId: "m1", text }], { javaScriptEnabled });
@@ -72,7 +72,7 @@ test("a message that would fill the screen is folded, with and without script", 
   }
 });
 
-test("a very long message shows both ends, and all of it when asked", async (t) => {
+test("a very long message shows both ends, and the rest on demand", async (t) => {
   const text = `First words. ${"In between. ".repeat(20_000)}Last words.`;
   const { callboard, page } = await opened(t, [created, { type: "user_message", messageId: "m1", text }]);
   const shown = await page.locator(".bubble").evaluate((it) => it.textContent ?? "");
@@ -87,7 +87,7 @@ test("a very long message shows both ends, and all of it when asked", async (t) 
   assert.ok((await exported.text()).includes(text), "a file has all of it");
 });
 
-test("an answer of very many steps shows the last of them, and the others when asked", async (t) => {
+test("an answer of many steps shows the last ones, and the rest on demand", async (t) => {
   const steps = Array.from({ length: 1000 }, (_, n) => ({ type: "notice", level: "info", text: `step ${n}` }));
   const { page } = await opened(t, answering(...steps, ...end));
   const shown = () => page.locator(".notice").count();
@@ -101,7 +101,7 @@ test("an answer of very many steps shows the last of them, and the others when a
   assert.deepEqual(words, steps.slice(600).map(({ text }) => text));
 });
 
-test("a printed page says that messages are missing", async (t) => {
+test("a printed page mentions missing messages", async (t) => {
   const { page } = await opened(t, longLog(360));
   const note = page.getByText("Earlier messages are not printed. To print the whole session");
   assert.equal(await note.isVisible(), false);
@@ -110,7 +110,7 @@ test("a printed page says that messages are missing", async (t) => {
   assert.equal(await page.getByText("Later messages are not printed").isVisible(), false);
 });
 
-test("the name of a call and its warning stand beside each other whole", async (t) => {
+test("the name of a call and its warning are both fully visible", async (t) => {
   const truncated = { totalBytes: 300_000, totalLines: 9000, shownBytes: 16_000 };
   const result = { type: "tool_result", callId: "r1.0", toolName: "shell", ok: true, durationMs: 1, truncated };
   const start = call();
@@ -126,7 +126,7 @@ test("the name of a call and its warning stand beside each other whole", async (
   }
 });
 
-test("the time of a program's last line is shown when it is known", async (t) => {
+test("the time of a program's last line is shown if it is known", async (t) => {
   const { page } = await opened(t, [created]);
   const seen = await page.evaluate(() => {
     const line = document.createElement("div");
@@ -142,7 +142,7 @@ test("the time of a program's last line is shown when it is known", async (t) =>
   assert.match(`${seen[1]}`, /last line 0s ago/);
 });
 
-test("a moment of the past does not move, and neither that nor a file says what is not true", async (t) => {
+test("a page of the past and an exported file show no live state", async (t) => {
   const { callboard, page } = await opened(t, answering(...call()));
   const head = (await callboard.events("long")).find(({ type }) => type === "tool_running")?.seq;
   await page.goto(`${callboard.base}s/long?at=${head}`);
@@ -155,7 +155,7 @@ test("a moment of the past does not move, and neither that nor a file says what 
   const exported = await fetch(`${callboard.base}api/sessions/long/export?format=html`, {
     headers: { Authorization: `Bearer ${callboard.token}` },
   });
-  // A page of its own: the server's policy allows no style within the page.
+  // A separate page, because the server's policy allows no style within the page.
   await page.goto("about:blank");
   await page.setContent(await exported.text());
   assert.equal(await word(page, "::after"), '"exported"');

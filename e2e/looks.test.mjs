@@ -1,5 +1,5 @@
-// The four looks, on hand-written logs: what each shows, what it hides, and that what is hidden is
-// not read aloud either.
+// The four looks, with hand-written logs: each shows and hides its parts, and screen readers do not read
+// hidden parts either.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -22,7 +22,7 @@ async function open(t, name, look = "widget") {
   return { page, drawn, answer: page.locator('.message[data-role="assistant"]').first() };
 }
 
-test("X3 widget: one line, which opens to all calls in their order", async (t) => {
+test("X3 widget: one line opens to all calls in their order", async (t) => {
   const { page, answer } = await open(t, "tools");
   assert.match(await answer.locator(".activity > summary").innerText(), /Used 7 tools · 2 failed, first: .+ · 12s/);
   const names = answer.locator(".tool-block .name");
@@ -37,7 +37,7 @@ test("X3 widget: one line, which opens to all calls in their order", async (t) =
   assert.match((await seen(answer.locator(".commentary"))).join(), /I'll run the tests first/);
 });
 
-test("X3 badges: the words, then a badge for each call, which shows its state once", async (t) => {
+test("X3 badges: text, then a badge for each call with its state", async (t) => {
   const { page, answer } = await open(t, "tools", "badges");
   assert.deepEqual(await seen(answer.locator(".tool-call-badge .label")), [
     ...TOOLS.slice(0, -1),
@@ -53,7 +53,7 @@ test("X3 badges: the words, then a badge for each call, which shows its state on
   assert.doesNotMatch(await spoken(page), /Used 7 tools/);
 });
 
-test("X3 panels: a panel for each call with its time, red where it failed; time and tokens", async (t) => {
+test("X3 panels: a panel for each call with its time and failure", async (t) => {
   const { page, answer } = await open(t, "tools", "panels");
   assert.deepEqual(await seen(answer.locator(".tool-block .name")), TOOLS);
   assert.deepEqual(await seen(page.locator(".activity, .tool-calls-container")), []);
@@ -73,7 +73,7 @@ test("X3 panels: a panel for each call with its time, red where it failed; time 
   assert.ok(user && column && user.x > column.x + 40, "the user's words stand on the right");
 });
 
-test("X3 panels: Show details opens full arguments and result, and the trace of why it stopped", async (t) => {
+test("X3 panels: Show details opens arguments, result and stop reason", async (t) => {
   const { page } = await open(t, "tools", "panels");
   const panel = page.locator(".tool-block", { hasText: "cargo test --lib clock" }).first();
   await panel.locator("summary").first().click();
@@ -88,7 +88,7 @@ test("X3 panels: Show details opens full arguments and result, and the trace of 
   assert.ok(await trace.isVisible());
 });
 
-test("X3 timeline: everything in the order in which it happened", async (t) => {
+test("X3 timeline: everything is in chronological order", async (t) => {
   const { page, answer } = await open(t, "tools", "timeline");
   assert.deepEqual(await seen(answer.locator(".tool-block .name")), TOOLS);
   assert.deepEqual(await seen(page.locator(".activity, .tool-calls-container")), []);
@@ -100,7 +100,7 @@ test("X3 timeline: everything in the order in which it happened", async (t) => {
   assert.deepEqual(kinds.map((it) => it?.split(" ")[0]), ["thinking", "text", "tool-block"]);
 });
 
-test("a stopped call, one that was cut and one to an agent differ from others in words and looks", async (t) => {
+test("stopped, cut and agent calls differ in text and style", async (t) => {
   for (const look of ["panels", "timeline"]) {
     const stopped = (await open(t, "stopped", look)).page.locator(".tool-block.interrupted");
     assert.match((await seen(stopped)).join(), /⚠ Interrupted/);
@@ -113,7 +113,7 @@ test("a stopped call, one that was cut and one to an agent differ from others in
   }
 });
 
-test("the widget's three states: thinking, working with the tool's name, complete with counts", async (t) => {
+test("the widget is thinking, working or complete", async (t) => {
   const page = await browser.newPage(t);
   const { first, patches } = gallery.replay("tools");
   const { patch } = await openDrawn(page, "tools", first);
@@ -128,23 +128,23 @@ test("the widget's three states: thinking, working with the tool's name, complet
     if (state === "complete") break;
   }
   assert.deepEqual([...states.keys()], ["thinking", "working", "complete"]);
-  const said = (/** @type {string} */ state) => [...(states.get(state) ?? [])];
-  assert.deepEqual(said("thinking"), ["Thinking..."]);
-  for (const name of TOOLS) assert.ok(said("working").some((it) => it.startsWith(name)), name);
-  assert.equal(said("complete").length, 1);
-  assert.match(said("complete")[0] ?? "", /^Used 7 tools · 2 failed/);
+  const headings = (/** @type {string} */ state) => [...(states.get(state) ?? [])];
+  assert.deepEqual(headings("thinking"), ["Thinking..."]);
+  for (const name of TOOLS) assert.ok(headings("working").some((it) => it.startsWith(name)), name);
+  assert.equal(headings("complete").length, 1);
+  assert.match(headings("complete")[0] ?? "", /^Used 7 tools · 2 failed/);
 
   const counts = (await open(t, "stopped")).page.locator(".tool-widget");
   assert.match(await counts.innerText(), /Used 1 tool · 1 interrupted/);
 });
 
-test("a run without calls has no widget when it is over", async (t) => {
+test("a completed run without calls has no widget", async (t) => {
   const { answer } = await open(t, "stopped");
   assert.equal(await answer.locator(".tool-widget").count(), 0);
   assert.deepEqual(await seen(answer.locator(".activity")), []);
 });
 
-test("X5.4 while a run is on, every look shows that it is, and none does afterwards", async (t) => {
+test("X5.4 every look shows an active run, and none a completed one", async (t) => {
   const signs = ".typing, .tool-widget:not([data-state=complete]), .approval";
   for (const name of ["tools", "stopped", "queue", "subagent"]) {
     const page = await browser.newPage(t);
@@ -173,7 +173,7 @@ test("X5.4 while a run is on, every look shows that it is, and none does afterwa
   }
 });
 
-test("X5.5 agent-to-agent on a hand-written log: the messages, the callbacks, their sessions", async (t) => {
+test("X5.5 exchanges show their messages, callbacks and sessions", async (t) => {
   const { page } = await open(t, "exchange", "timeline");
   await openAll(page);
   const blocks = await seen(page.locator(".exchange"));
@@ -184,11 +184,11 @@ test("X5.5 agent-to-agent on a hand-written log: the messages, the callbacks, th
   assert.match((await seen(page.locator(".from"))).join(), /From codex/);
 });
 
-test("X5.6 all agents on a hand-written log: tools of each name the same views", async (t) => {
+test("X5.6 tools of all agents have the same views", async (t) => {
   const { page } = await open(t, "tools", "timeline");
   await openAll(page);
   const shown = await page.locator("#conversation").innerText();
-  // A shell, a file, a search, a plan, a diff, and what nobody knows.
+  // A shell, a file, a search, a plan, a diff, and an unknown tool.
   for (const words of ["cargo test --lib clock", "fn parse_hours", "matches", "Change the bound", "zone"]) {
     assert.ok(shown.includes(words), words);
   }
@@ -215,7 +215,7 @@ test("X6.10 every call stands inside its own answer", async (t) => {
   }
 });
 
-test("X6.11 exchanges and what a sub-agent did are there after a reload, nested", async (t) => {
+test("X6.11 exchanges and sub-agents are nested after a reload", async (t) => {
   const { page } = await open(t, "subagent", "timeline");
   await openAll(page);
   const nested = page.locator(".tool-block .nested .tool-block");
@@ -232,7 +232,7 @@ function style(of, property) {
   return of.evaluate((it, name) => /** @type {any} */ (getComputedStyle(it))[name], property);
 }
 
-/** As red, green and blue. @param {import("playwright-core").Locator} of @param {string} property */
+/** The colour as red, green and blue. @param {import("playwright-core").Locator} of @param {string} property */
 async function colour(of, property) {
   return of.evaluate(
     (it, [property, words]) => {
@@ -251,13 +251,13 @@ function isRed([red = 0, green = 0, blue = 0] = []) {
   return red > green + 60 && red > blue + 60;
 }
 
-test("X3 panels: a call reads \"search (2.1s)\", and all of its arguments and result are one click away", async (t) => {
+test("X3 panels: a call is \"search (2.1s)\" and opens with one click", async (t) => {
   const { page } = await open(t, "odd", "panels");
   const block = page.locator(".tool-block:has(.raw.only)", { hasText: "search" }).first();
   const summary = block.locator("> details > summary");
   assert.match(await summary.innerText(), /search \(\d+(\.\d)?m?s\)/);
   await summary.click();
-  // One click shows what was asked and what came of it.
+  // One click shows the arguments and the result.
   const brief = await seen(block.locator(".brief p"));
   assert.match(brief[0] ?? "", /^Args: /);
   assert.match(brief[1] ?? "", /^Result: /);
@@ -276,7 +276,7 @@ test("X3 panels: a call reads \"search (2.1s)\", and all of its arguments and re
 
 // One bare `:last-child` or `:nth-last-child` in the stylesheet is enough to break it, and then every word of a
 // long answer costs as much as the answer is long.
-test("what is added to an answer leaves all that stands before it as it was styled", async (t) => {
+test("additions to an answer keep the style of earlier parts", async (t) => {
   const { page, drawn } = await open(t, "tools");
   const text = page.locator(".parts > .text").last();
   const before = await text.locator("> *").evaluateAll((all) => all.map(({ id }) => id));
@@ -295,8 +295,8 @@ test("what is added to an answer leaves all that stands before it as it was styl
   assert.deepEqual(before.filter((id) => styled.has(id)), []);
 });
 
-// With the real stylesheet: what is not in sight is one visible disclosure away, and what is cut can be opened.
-test("no words of an answer are out of reach in any look", async (t) => {
+// With the real stylesheet: hidden texts are one visible disclosure away, and cut texts can be opened.
+test("every look shows all texts of an answer", async (t) => {
   for (const name of gallery.names) {
     const { page } = await open(t, name);
     await page.addStyleTag({ content: ".message { content-visibility: visible !important; }" });
@@ -331,7 +331,7 @@ test("no words of an answer are out of reach in any look", async (t) => {
   }
 });
 
-test("a run whose last words led to a call shows them in every look", async (t) => {
+test("every look shows the commentary of a last call", async (t) => {
   const { page } = await open(t, "words");
   for (const look of LOOKS) {
     await setRoot(page, { toolDisplay: look });
@@ -343,7 +343,7 @@ test("a run whose last words led to a call shows them in every look", async (t) 
   }
 });
 
-test("an exchange that was stopped is amber in every look, and stands in all of them", async (t) => {
+test("every look shows a stopped exchange in amber", async (t) => {
   const { page } = await open(t, "words");
   const block = page.locator(".exchange");
   for (const look of LOOKS) {
@@ -363,7 +363,7 @@ test("an exchange that was stopped is amber in every look, and stands in all of 
   for (const line of await lines.all()) assert.ok(!isRed(await colour(line, "stroke")));
 });
 
-test("an exchange that no call is known for stands in every look", async (t) => {
+test("every look shows an exchange without a call", async (t) => {
   const { page } = await open(t, "exchange");
   const blocks = page.locator(".parts > .exchange");
   for (const look of LOOKS) {
@@ -379,7 +379,7 @@ test("an exchange that no call is known for stands in every look", async (t) => 
   }
 });
 
-test("a failed call says why in its first line, without opening anything", async (t) => {
+test("the first line of a failed call contains the reason", async (t) => {
   const { page } = await open(t, "words");
   const why = /No such file: notes\.txt/;
   const message = page.locator('.message[data-response-id="r3"]');
@@ -398,7 +398,7 @@ test("a failed call says why in its first line, without opening anything", async
   }
 });
 
-test("a call that is tried again says so in every look", async (t) => {
+test("every look shows that a call is retried", async (t) => {
   const { page } = await open(t, "words");
   const message = page.locator('.message[data-response-id="r7"]');
   assert.match(await message.locator(".activity > summary").innerText(), /http_get.*⟳ Retrying \(2\/3\)/s);
@@ -410,7 +410,7 @@ test("a call that is tried again says so in every look", async (t) => {
   assert.deepEqual(await seen(message.locator(".badge > .state")), ["⟳ Retrying (2/3)"], "badges");
 });
 
-test("the first line of a failed call is one line, however long its arguments are", async (t) => {
+test("the first line of a failed call stays one line", async (t) => {
   const { page } = await open(t, "words");
   const block = page.locator('.tool-block[data-call-id="r3.1"]');
   const summary = block.locator("> details > summary");
@@ -439,14 +439,14 @@ test("the first line of a failed call is one line, however long its arguments ar
   }
 });
 
-test("nothing says 0ms where nobody has measured", async (t) => {
+test("an unmeasured duration is not shown as 0ms", async (t) => {
   const { page } = await open(t, "words", "panels");
   const message = page.locator('.message[data-response-id="r1"]');
   assert.doesNotMatch(await message.innerText(), /0ms/);
   assert.equal(await message.locator(".timing").innerText(), "Assistant");
 });
 
-test("panels: a click shows arguments and result as the contract writes them", async (t) => {
+test("panels: a click shows arguments and result as in the contract", async (t) => {
   const { page } = await open(t, "words", "panels");
   const block = page.locator('.tool-block[data-call-id="r6.1"]');
   const summary = block.locator("> details > summary");
@@ -461,7 +461,7 @@ test("panels: a click shows arguments and result as the contract writes them", a
   assert.equal(chevron, '"▼"');
 });
 
-test("thoughts are in reach where tool calls are hidden", async (t) => {
+test("thinking is accessible while tool calls are hidden", async (t) => {
   for (const name of ["thinking", "tools"]) {
     const { page } = await open(t, name);
     for (const look of LOOKS) {

@@ -1,5 +1,5 @@
-// Tools of a real MCP server, the reference server, over stdio and over HTTP: used by a model, seen on
-// the page, and killed in the middle.
+// Tools of a real MCP server, the reference server, over stdio and over HTTP: used by a model, shown on
+// the page, and killed during a call.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 
 import { useBrowser } from "./browser.mjs";
 import { startCallboard, until } from "./callboard.mjs";
-import { answered, assertSameAfterReload, openAll, openSession, say } from "./drive.mjs";
+import { answered, assertSameAfterReload, openAll, openSession, sendMessage } from "./drive.mjs";
 import { startModel } from "./models.mjs";
 
 const browser = useBrowser();
@@ -19,7 +19,7 @@ const EVERYTHING = fileURLToPath(
   new URL("node_modules/@modelcontextprotocol/server-everything/dist/index.js", import.meta.url),
 );
 
-/** How the reference server is reached, by name. Each gives a section, and a way to kill it. */
+/** Transports of the reference server. Each returns a section of the configuration and a function that kills it. */
 const WAYS = {
   /** @param {any} _t */
   async stdio(_t) {
@@ -34,7 +34,7 @@ const WAYS = {
     };
   },
 
-  /** Where one listens that was killed, the next one does. @param {any} t */
+  /** The next server listens on the port of the killed one. @param {any} t */
   async http(t) {
     const port = await freePort();
     let server = await serve(t, port);
@@ -57,9 +57,9 @@ async function serve(t, port) {
     stdio: ["ignore", "ignore", "pipe"],
   });
   t.after(() => child.kill("SIGKILL"));
-  let said = "";
-  child.stderr.on("data", (text) => (said += text));
-  await until(async () => said.includes("listening"));
+  let output = "";
+  child.stderr.on("data", (text) => (output += text));
+  await until(async () => output.includes("listening"));
   return child;
 }
 
@@ -85,30 +85,30 @@ async function start(t, way) {
   return { model, server, callboard, session: id, page };
 }
 
-/** What the model was told in its last request. @param {{asked: any[]}} model */
-function told(model) {
+/** The tool result in the model's last request. @param {{asked: any[]}} model */
+function toolResult(model) {
   const results = model.asked.at(-1).messages.filter((/** @type {any} */ it) => it.role === "tool");
   return JSON.parse(results.at(-1).content);
 }
 
 for (const way of /** @type {(keyof typeof WAYS)[]} */ (Object.keys(WAYS))) {
-  test(`${way}: texts, data, pictures and progress`, async (t) => {
+  test(`${way}: texts, data, pictures and progress are shown`, async (t) => {
     const { model, callboard, page } = await start(t, way);
-    model.willSay({ call: "everything__echo", arguments: { message: "hello" } }, { text: "Done." });
-    await say(page, "echo");
+    model.willAnswer({ call: "everything__echo", arguments: { message: "hello" } }, { text: "Done." });
+    await sendMessage(page, "echo");
     await answered(page);
-    assert.deepEqual(told(model), { text: "Echo: hello" });
+    assert.deepEqual(toolResult(model), { text: "Echo: hello" });
     const names = model.asked[0].tools.map((/** @type {any} */ it) => it.function.name);
     assert.ok(names.includes("everything__get-sum") && names.includes("time"), names.join());
 
     const place = { location: "Chicago" };
-    model.willSay({ call: "everything__get-structured-content", arguments: place }, { text: "Done." });
-    await say(page, "weather");
+    model.willAnswer({ call: "everything__get-structured-content", arguments: place }, { text: "Done." });
+    await sendMessage(page, "weather");
     await answered(page, 2);
-    assert.equal(told(model).structured.temperature, 36);
+    assert.equal(toolResult(model).structured.temperature, 36);
 
-    model.willSay({ call: "everything__get-tiny-image" }, { text: "A picture." });
-    await say(page, "picture");
+    model.willAnswer({ call: "everything__get-tiny-image" }, { text: "A picture." });
+    await sendMessage(page, "picture");
     await answered(page, 3);
     await openAll(page);
     const picture = page.locator(".tool-block img").first();
@@ -119,8 +119,8 @@ for (const way of /** @type {(keyof typeof WAYS)[]} */ (Object.keys(WAYS))) {
     assert.match(shown.content[1].image_url.url, /^data:image\/png;base64,/);
 
     const steps = { duration: 1, steps: 3 };
-    model.willSay({ call: "everything__trigger-long-running-operation", arguments: steps }, { text: "Done." });
-    await say(page, "wait");
+    model.willAnswer({ call: "everything__trigger-long-running-operation", arguments: steps }, { text: "Done." });
+    await sendMessage(page, "wait");
     await answered(page, 4);
     await openAll(page);
     await page.getByText("1/3\n2/3\n3/3").waitFor();
@@ -132,46 +132,46 @@ for (const way of /** @type {(keyof typeof WAYS)[]} */ (Object.keys(WAYS))) {
     await page.getByRole("region", { name: "MCP servers" }).getByText(/ready, \d+ tools/).waitFor();
   });
 
-  test(`${way}: killed in the middle of a call, and used again`, async (t) => {
+  test(`${way}: a server killed during a call is used again`, async (t) => {
     const { model, server, callboard, page } = await start(t, way);
     const long = { duration: 60, steps: 600 };
-    model.willSay(
+    model.willAnswer(
       { call: "everything__trigger-long-running-operation", arguments: long },
       { text: "It broke." },
       { call: "everything__echo", arguments: { message: "again" } },
       { text: "It works." },
     );
-    await say(page, "wait");
+    await sendMessage(page, "wait");
     await page.locator('.tool-block[data-state="running"]').waitFor({ state: "attached" });
     await openAll(page);
     await page.getByText("2/600").waitFor();
     await server.kill(callboard);
     await answered(page);
-    assert.equal(told(model).error.code, "tool_failed");
+    assert.equal(toolResult(model).error.code, "tool_failed");
     await page.getByText(/The MCP server 'everything' cannot be used/).first().waitFor();
-    await say(page, "again");
+    await sendMessage(page, "again");
     await answered(page, 2);
-    assert.deepEqual(told(model), { text: "Echo: again" });
+    assert.deepEqual(toolResult(model), { text: "Echo: again" });
   });
 }
 
-test("a call that needs consent is asked about on the page", async (t) => {
+test("a call that needs an approval is asked about on the page", async (t) => {
   const { model, page } = await start(t, "stdio");
-  model.willSay({ call: "everything__get-env" }, { text: "Thanks." });
-  await say(page, "environment");
+  model.willAnswer({ call: "everything__get-env" }, { text: "Thanks." });
+  await sendMessage(page, "environment");
   await page.getByRole("button", { name: "Allow once" }).first().click();
   await answered(page);
-  assert.match(told(model).text, /PATH/);
+  assert.match(toolResult(model).text, /PATH/);
 });
 
-test("the agent goes on without a server that does not start", async (t) => {
+test("the agent works without a server that does not start", async (t) => {
   const model = await startModel(t);
   const config = `demo = false\n${model.agent}\n[[mcp_servers]]\nid = "gone"\ncommand = ["/does/not/exist"]\n`;
   const callboard = await startCallboard(t, { config });
   const { id } = await callboard.api("sessions", { body: {} });
   const page = await openSession(t, browser, callboard, id);
-  model.willSay({ text: "Hello." });
-  await say(page, "hello");
+  model.willAnswer({ text: "Hello." });
+  await sendMessage(page, "hello");
   await answered(page);
   await page.reload();
   await page.getByRole("button", { name: "Settings" }).click();

@@ -1,8 +1,8 @@
 // A model service with a script: the same scenarios in three protocols, on a port of loopback.
 //
-// The newest message of a user that has a word such as `play:tools` in it chooses the scenario, and
-// the results that came since then say which of its turns it is: the service itself remembers nothing
-// but how often it has failed. A gate in a scenario holds the answer back until the test opens it.
+// The newest user message with a word such as `play:tools` chooses the scenario, and
+// the number of results since then is the turn: the service itself stores nothing
+// but the number of failures. A gate in a scenario holds the answer until the test opens it.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -18,10 +18,10 @@ import { SCENARIOS, TOOLS, text } from "./scenarios.mjs";
  * @typedef {import("./scenarios.mjs").Use} Use
  * @typedef {import("./scenarios.mjs").Refusal} Refusal
  *
- * What a test tells it to say: calls, words whose rest may be held back, or a refusal; `finish` is why it ends.
+ * An answer that a test scripts: calls, text whose rest may be held, or a refusal; `finish` is the reason of its end.
  * @typedef {{call: string, arguments?: object}} Called
- * @typedef {{text: string, after?: Promise<unknown>, rest?: string, finish?: string}} Spoken
- * @typedef {Called | {calls: Called[]} | {refusal: string} | Spoken} Said
+ * @typedef {{text: string, after?: Promise<unknown>, rest?: string, finish?: string}} ScriptedText
+ * @typedef {Called | {calls: Called[]} | {refusal: string} | ScriptedText} ScriptedAnswer
  */
 
 /** @param {{after: (end: () => Promise<void>) => void}} scope ends it: a test, or a suite */
@@ -33,12 +33,12 @@ export async function startModels(scope) {
 }
 
 /**
- * One that says what the test tells it to, an answer a request, whatever it is asked.
+ * A service that gives the answers of the test, one for each request, independent of the request.
  * @param {{after: (end: () => Promise<void>) => void}} scope ends it: a test, or a suite
  */
 export async function startModel(scope) {
   const models = await startModels(scope);
-  models.willSay();
+  models.willAnswer();
   return {
     /** For the configuration of an agent. */
     agent: `[[agents]]\nid = "model"\nkind = "openai"\nbase_url = "${models.base}/v1"\nmodel = "scripted"\n`,
@@ -46,13 +46,13 @@ export async function startModel(scope) {
     get asked() {
       return models.requests.map((it) => it.body);
     },
-    /** @param {Said[]} said */
-    willSay: (...said) => models.willSay(...said),
+    /** @param {ScriptedAnswer[]} scripted */
+    willAnswer: (...scripted) => models.willAnswer(...scripted),
   };
 }
 
 class Models {
-  /** All that was asked, oldest first. @type {{path: string, scenario?: string, turn: number, body: any}[]} */
+  /** All requests, oldest first. @type {{path: string, scenario?: string, turn: number, body: any}[]} */
   requests = [];
   /** Such as `http://127.0.0.1:1234`. */
   base = "";
@@ -63,11 +63,11 @@ class Models {
       else answerJson(response, 400, { error: { message: `${error}` } });
     });
   });
-  /** Of answers and calls, so that each has an id of its own. */
+  /** Number of answers and calls, for their ids. */
   #count = 0;
-  /** How often something was asked that fails at first. @type {Map<import("./scenarios.mjs").Tries, number>} */
+  /** Number of requests to scenarios that fail at first. @type {Map<import("./scenarios.mjs").Tries, number>} */
   #tries = new Map();
-  /** What is to be said, instead of what a scenario says. @type {Said[] | undefined} */
+  /** Scripted answers, which replace the scenarios. @type {ScriptedAnswer[] | undefined} */
   #script;
 
   async start() {
@@ -84,22 +84,22 @@ class Models {
     await closed;
   }
 
-  /** From now on it says this, and no scenario. @param {Said[]} said */
-  willSay(...said) {
-    this.#script = [...(this.#script ?? []), ...said];
+  /** Scripts the next answers, which replace the scenarios. @param {ScriptedAnswer[]} scripted */
+  willAnswer(...scripted) {
+    this.#script = [...(this.#script ?? []), ...scripted];
   }
 
-  /** Waits until an answer is held back there. @param {string} name */
+  /** Waits until an answer is held at the gate. @param {string} name */
   reached(name) {
     return this.#gates.reached(name);
   }
 
-  /** Lets answers that are held back there go on, one after the other. @param {string} name */
+  /** Releases the answers that are held at the gate, one by one. @param {string} name */
   open(name, times = 1) {
     this.#gates.open(name, times);
   }
 
-  /** The requests that a scenario brought, as text. @param {string} scenario */
+  /** The requests of a scenario, as text. @param {string} scenario */
   asked(scenario) {
     return this.requests.filter((it) => it.scenario === scenario).map((it) => JSON.stringify(it.body));
   }
@@ -113,18 +113,18 @@ class Models {
     const asked = protocol.read(body);
     const { scenario, turn } = placeOf(asked.entries);
     this.requests.push({ path, scenario, turn, body });
-    const said = this.#script && (this.#script.shift() ?? { text: "Nothing more to say." });
-    const script = said ? this.#saying(said) : this.#nextTry(turnOf(scenario, turn, asked.tools));
+    const scripted = this.#script && (this.#script.shift() ?? { text: "Nothing more to say." });
+    const script = scripted ? this.#scriptedParts(scripted) : this.#nextTry(turnOf(scenario, turn, asked.tools));
     if ("refusal" in script) {
       return answerJson(response, script.refusal, protocol.refuse(script.refusal, script.message));
     }
     const parts = script.map((it) => (it.kind === "use" ? this.#call(it, turn, asked.tools, body) : it));
     const id = `${++this.#count}`;
-    const atOnce = body.stream ? undefined : protocol.tellAtOnce?.(parts, id, body.model);
+    const atOnce = body.stream ? undefined : protocol.encodeWhole?.(parts, id, body.model);
     if (!atOnce) response.writeHead(200, { "content-type": "text/event-stream" });
-    for (const it of protocol.tell(parts, id, body.model)) {
+    for (const it of protocol.encode(parts, id, body.model)) {
       if (!("kind" in it)) {
-        if (!atOnce) response.write(sse(ending(it, said)));
+        if (!atOnce) response.write(sse(ending(it, scripted)));
       } else if (it.kind === "gate") await this.#gates.pass(it.name, response);
       else if (it.kind === "fail" && !atOnce) return response.end(sse(protocol.fail()));
       else response.destroy();
@@ -142,17 +142,17 @@ class Models {
     return /** @type {Part[] | Refusal} */ (turn.tries[Math.min(before, turn.tries.length - 1)]);
   }
 
-  /** @param {Said} said @returns {Refusal | (import("./protocols.mjs").Words | import("./protocols.mjs").Call)[]} */
-  #saying(said) {
-    if ("refusal" in said) return { refusal: 400, message: said.refusal };
-    if ("text" in said) return [{ kind: "text", pieces: [said.text, ...this.#rest(said)] }];
-    const calls = "calls" in said ? said.calls : [said];
+  /** @param {ScriptedAnswer} scripted @returns {Refusal | (import("./protocols.mjs").Words | import("./protocols.mjs").Call)[]} */
+  #scriptedParts(scripted) {
+    if ("refusal" in scripted) return { refusal: 400, message: scripted.refusal };
+    if ("text" in scripted) return [{ kind: "text", pieces: [scripted.text, ...this.#rest(scripted)] }];
+    const calls = "calls" in scripted ? scripted.calls : [scripted];
     return calls.map(({ call, arguments: args = {} }) => ({
       kind: "call", id: `call_${++this.#count}`, name: call, args,
     }));
   }
 
-  /** @param {Spoken} said @returns {(string | {kind: "gate", name: string})[]} */
+  /** @param {ScriptedText} scripted @returns {(string | {kind: "gate", name: string})[]} */
   #rest({ after, rest }) {
     if (rest === undefined) return [];
     const name = `rest ${++this.#count}`;
@@ -167,7 +167,7 @@ class Models {
    */
   #call({ tool, args }, turn, tools, body) {
     const names = Object.keys(TOOLS[tool]);
-    // Codex has a search for those of servers and for agents, and takes a call of one that was not searched for.
+    // Codex has a search for tools of servers and agents, and accepts a call of a tool that was not searched for.
     const isOffered = (/** @type {string} */ it) =>
       tools.includes(it) || (/^(mcp|multi_agent)_/.test(it) && tools.includes("tool_search"));
     const name = names.find(isOffered);
@@ -178,10 +178,10 @@ class Models {
   }
 }
 
-/** Which scenario a conversation is in, and at which of its turns. @param {import("./protocols.mjs").Entry[]} entries */
+/** The scenario of a conversation, and its turn. @param {import("./protocols.mjs").Entry[]} entries */
 function placeOf(entries) {
-  // Messages that nobody answered may have become one: its last word is the newest.
-  const words = entries.map((it) => ("said" in it ? [...it.said.matchAll(/play:(\w+)/g)].at(-1)?.[1] : undefined));
+  // Unanswered messages may have been merged: the last word is the newest.
+  const words = entries.map((it) => ("text" in it ? [...it.text.matchAll(/play:(\w+)/g)].at(-1)?.[1] : undefined));
   const at = words.findLastIndex((it) => it !== undefined);
   const results = entries.slice(at + 1).flatMap((it) => ("result" in it ? [it.result] : []));
   const turns = results.map((it) => Number(/_s(\d+)_/.exec(it)?.[1] ?? -1));
@@ -199,13 +199,13 @@ function turnOf(scenario, turn, tools) {
   return turns?.[turn] ?? { refusal: 400, message: `There is no turn ${turn} in the scenario ${scenario}.` };
 }
 
-/** Where the program says that it works, for tools that want a whole path. @param {any} body */
+/** The working folder of the program, for tools that need an absolute path. @param {any} body */
 function folderIn(body) {
-  const told = JSON.stringify([body.system, body.messages]);
-  return /working directory: ([^\s"\\]+)/i.exec(told)?.[1] ?? "";
+  const text = JSON.stringify([body.system, body.messages]);
+  return /working directory: ([^\s"\\]+)/i.exec(text)?.[1] ?? "";
 }
 
-/** What programs ask when they start. @param {string} path @param {Response} response */
+/** Requests of programs at their start. @param {string} path @param {Response} response */
 function answerAside(path, response) {
   if (path === "/v1/models") {
     const model = { id: "scripted", object: "model", created: 0, owned_by: "nobody" };
@@ -221,19 +221,19 @@ function answerJson(response, status, body) {
 }
 
 /**
- * With the reason that the test gives, where this is the end.
- * @param {import("./protocols.mjs").Sent} sent @param {Said | undefined} said
+ * Replaces the reason of the end with that of the test.
+ * @param {import("./protocols.mjs").Sent} sent @param {ScriptedAnswer | undefined} scripted
  */
-function ending(sent, said) {
+function ending(sent, scripted) {
   const [choice] = /** @type {any} */ (sent.data).choices ?? [];
-  if (choice?.finish_reason && said && "finish" in said) choice.finish_reason = said.finish;
+  if (choice?.finish_reason && scripted && "finish" in scripted) choice.finish_reason = scripted.finish;
   return sent;
 }
 
 /** @param {import("./protocols.mjs").Sent} sent */
 function sse({ event, data }) {
-  const told = typeof data === "string" ? data : JSON.stringify(data);
-  return `${event ? `event: ${event}\n` : ""}data: ${told}\n\n`;
+  const text = typeof data === "string" ? data : JSON.stringify(data);
+  return `${event ? `event: ${event}\n` : ""}data: ${text}\n\n`;
 }
 
 /** @param {Request} request */
@@ -243,7 +243,7 @@ async function textOf(request) {
   return Buffer.concat(chunks).toString();
 }
 
-/** Where answers wait. Each opening lets one through, also one that comes later. */
+/** A gate that holds answers. Each opening releases one, also a later one. */
 class Gates {
   /** @type {Map<string, {openings: number, held: (() => void)[], watchers: (() => void)[]}>} */
   #gates = new Map();
@@ -255,7 +255,7 @@ class Gates {
     return gate;
   }
 
-  /** Until it is opened, or whoever asked is gone. @param {string} name @param {Response} response */
+  /** Waits until the gate opens or the client disconnects. @param {string} name @param {Response} response */
   async pass(name, response) {
     const gate = this.#gate(name);
     if (gate.openings > 0) {

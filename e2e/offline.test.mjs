@@ -1,25 +1,25 @@
-// The line is cut: the page says so immediately, and what is said meanwhile is said once when it is back.
+// A lost connection: the page shows it immediately, and sends messages written meanwhile once.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { useBrowser } from "./browser.mjs";
 import { NATURAL, startCallboard, until } from "./callboard.mjs";
-import { answered, field, openSession, say, seen, sessionOf } from "./drive.mjs";
+import { answered, field, openSession, sendMessage, seen, sessionOf } from "./drive.mjs";
 
 const browser = useBrowser();
 
 /** @param {any} callboard @param {string} session @returns {Promise<string[]>} */
-const said = async (callboard, session) =>
+const messages = async (callboard, session) =>
   (await callboard.events(session)).filter((/** @type {any} */ it) => it.type === "user_message").map((/** @type {any} */ it) => it.text);
 
-test("the page notices that the network is gone, and that it is back", async (t) => {
+test("the page detects a lost and a restored network", async (t) => {
   const callboard = await startCallboard(t, { config: NATURAL });
   const page = await openSession(t, browser, callboard);
-  await say(page, "tell me a story");
+  await sendMessage(page, "tell me a story");
   await page.getByText("Once there was").waitFor();
   await page.clock.install();
-  // Nothing but the browser's own event can tell: no time passes.
+  // Only the browser's own event can show it: no time passes.
   await page.context().setOffline(true);
   await page.getByText("Connection lost").waitFor();
   const state = await page.locator(".heading .state").evaluate((it) => getComputedStyle(it, "::after").content);
@@ -30,7 +30,7 @@ test("the page notices that the network is gone, and that it is back", async (t)
   await answered(page);
 });
 
-test("a message that is sent while offline waits in the composer, and is sent once", async (t) => {
+test("a message written offline waits in the composer and is sent once", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard);
   await page.context().setOffline(true);
@@ -43,10 +43,10 @@ test("a message that is sent while offline waits in the composer, and is sent on
   await answered(page);
   assert.equal(await field(page).inputValue(), "");
   assert.ok(!(await page.getByText("Not sent yet").isVisible()));
-  assert.deepEqual(await said(callboard, sessionOf(page)), ["what time is it in Tokyo"]);
+  assert.deepEqual(await messages(callboard, sessionOf(page)), ["what time is it in Tokyo"]);
 });
 
-test("a message whose receipt was lost is not said twice", async (t) => {
+test("a message whose response was lost is not sent twice", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard);
   await page.route("**/messages", async (route) => {
@@ -62,10 +62,10 @@ test("a message whose receipt was lost is not said twice", async (t) => {
   await until(async () => (await field(page).inputValue()) === "");
   await answered(page);
   assert.deepEqual(await seen(page.locator(".bubble")), ["what time is it in Tokyo"]);
-  assert.deepEqual(await said(callboard, sessionOf(page)), ["what time is it in Tokyo"]);
+  assert.deepEqual(await messages(callboard, sessionOf(page)), ["what time is it in Tokyo"]);
 });
 
-test("what was changed since is the reader's, and is not sent by itself", async (t) => {
+test("a draft edited while offline is not sent automatically", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard);
   await page.context().setOffline(true);
@@ -77,5 +77,5 @@ test("what was changed since is the reader's, and is not sent by itself", async 
   await page.context().setOffline(false);
   await page.getByText("Connection lost").waitFor({ state: "hidden" });
   assert.equal(await field(page).inputValue(), "help me");
-  assert.deepEqual(await said(callboard, sessionOf(page)), []);
+  assert.deepEqual(await messages(callboard, sessionOf(page)), []);
 });

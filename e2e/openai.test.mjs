@@ -1,4 +1,4 @@
-// Programs made for OpenAI's API: its own clients, for Node and for Python, take every agent for a model.
+// Clients of OpenAI's API: the official ones for Node and for Python, with every agent as a model.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -22,7 +22,7 @@ const PICTURE =
 
 /** @type {Callboard} */
 let callboard;
-/** Talks at the speed of a model. @type {Callboard} */
+/** A demo agent at the speed of a model. @type {Callboard} */
 let slow;
 /** @type {Awaited<ReturnType<typeof startModel>>} */
 let model;
@@ -52,10 +52,10 @@ const user = (content) => ({ role: "user", content });
 /** @param {string} text */
 const ask = (text, model = "demo") => ({ model, messages: [user(text)] });
 
-/** A session that is named, and goes on. @param {string} id */
+/** A named session that continues. @param {string} id */
 const inSession = (id) => ({ headers: { [SESSION]: id } });
 
-/** What the server keeps, with calls named by their order: ids are made anew for each reader. @param {string} session */
+/** The stored messages, with calls named by their order: each reader gets new ids. @param {string} session */
 async function kept(session) {
   const { messages } = await callboard.api(`sessions/${session}/messages?format=openai`);
   return numbered(messages);
@@ -68,7 +68,7 @@ function numbered(messages) {
   const number = (/** @type {string} */ id) => (ids.includes(id) || ids.push(id), `call ${ids.indexOf(id)}`);
   return messages.map((message) => {
     const { role, content, tool_calls: calls, tool_call_id: call } = message;
-    // Helpers keep more of a call than there is in the API.
+    // Helpers add fields to a call that the API does not have.
     const plain = (/** @type {any} */ { id, type, function: { name, arguments: text } }) => [number(id), type, name, text];
     return {
       role,
@@ -79,7 +79,7 @@ function numbered(messages) {
   });
 }
 
-/** All that a stream says. @param {AsyncIterable<OpenAI.ChatCompletionChunk>} stream */
+/** The whole text of a stream. @param {AsyncIterable<OpenAI.ChatCompletionChunk>} stream */
 async function read(stream) {
   /** @type {{content: string, reasoning: string, chunks: OpenAI.ChatCompletionChunk[]}} */
   const all = { content: "", reasoning: "", chunks: [] };
@@ -94,9 +94,9 @@ async function read(stream) {
 }
 
 /** @param {OpenAI.ChatCompletion} completion @returns {any} */
-const said = (completion) => completion.choices[0].message;
+const message = (completion) => completion.choices[0].message;
 
-test("models are agents", async () => {
+test("the list of models contains the agents", async () => {
   const ids = [];
   for await (const { id, object } of client.models.list()) {
     assert.equal(object, "model");
@@ -107,7 +107,7 @@ test("models are agents", async () => {
   await assert.rejects(client.models.retrieve("gpt-9"), OpenAI.NotFoundError);
 });
 
-test("a text", async () => {
+test("a completion returns a text", async () => {
   const { data, response } = await client.chat.completions.create(ask("hello")).withResponse();
   const [choice] = data.choices;
   assert.match(choice.message.content ?? "", /demo agent/);
@@ -119,16 +119,16 @@ test("a text", async () => {
 });
 
 test("the default agent is the first", async () => {
-  model.willSay({ text: "I am the model." });
-  assert.equal(said(await client.chat.completions.create(ask("hello", "default"))).content, "I am the model.");
+  model.willAnswer({ text: "I am the model." });
+  assert.equal(message(await client.chat.completions.create(ask("hello", "default"))).content, "I am the model.");
 });
 
-test("streamed, it is the same, with usage if that is asked for", async () => {
+test("a streamed completion is the same, with usage on demand", async () => {
   const whole = await client.chat.completions.create(ask("think about tea"));
   const body = { ...ask("think about tea"), stream: /** @type {const} */ (true) };
   const plain = await read(await client.chat.completions.create(body));
-  assert.equal(plain.content, said(whole).content);
-  assert.equal(plain.reasoning, said(whole).reasoning_content);
+  assert.equal(plain.content, message(whole).content);
+  assert.equal(plain.reasoning, message(whole).reasoning_content);
   assert.ok(plain.reasoning.length > 100);
   assert.ok(plain.chunks.every(({ usage }) => !usage));
   const counted = await read(await client.chat.completions.create({ ...body, stream_options: { include_usage: true } }));
@@ -136,24 +136,24 @@ test("streamed, it is the same, with usage if that is asked for", async () => {
   assert.deepEqual(counted.chunks.at(-1)?.usage, whole.usage);
 });
 
-test("the streaming helper", async () => {
+test("the streaming helper works", async () => {
   const stream = client.chat.completions.stream({ ...ask("tell me a story"), stream_options: { include_usage: true } });
-  let heard = "";
-  stream.on("content", (delta) => (heard += delta));
-  assert.equal(await stream.finalContent(), heard);
-  assert.ok(heard.length > 100);
+  let received = "";
+  stream.on("content", (delta) => (received += delta));
+  assert.equal(await stream.finalContent(), received);
+  assert.ok(received.length > 100);
   assert.ok((await stream.totalUsage()).completion_tokens > 20);
   assert.equal((await stream.finalChatCompletion()).choices[0].finish_reason, "stop");
 });
 
-test("what other tools do is told with the reasoning, or hidden", async () => {
+test("calls of other tools are part of the reasoning, or hidden", async () => {
   const question = ask("what time is it in Paris and Tokyo?");
-  const shown = said(await client.chat.completions.create(question));
+  const shown = message(await client.chat.completions.create(question));
   assert.match(shown.reasoning_content, /^time\(zone: 'Europe\/Paris'\)\n→ .*\n\ntime\(zone: 'Asia\/Tokyo'\)\n→ .*$/);
   assert.equal(shown.tool_calls, undefined, "they are not for the client to run");
   const hidden = { headers: { "x-callboard-tools": "hidden" } };
-  assert.equal(said(await client.chat.completions.create(question, hidden)).reasoning_content, undefined);
-  const failed = said(await client.chat.completions.create(ask("read nowhere.txt")));
+  assert.equal(message(await client.chat.completions.create(question, hidden)).reasoning_content, undefined);
+  const failed = message(await client.chat.completions.create(ask("read nowhere.txt")));
   assert.match(failed.reasoning_content, /^read_file\(path: 'nowhere.txt'\)\n→ failed: .*nowhere/);
   const streamed = await read(await client.chat.completions.create({ ...question, stream: true }));
   const withoutClocks = (/** @type {string} */ text) => text.replace(/\d+/g, "0");
@@ -174,9 +174,9 @@ const pick = (run) => ({
 
 for (const agent of ["demo", "model"]) {
   for (const session of [`picking-${agent}`, undefined]) {
-    test(`runTools with the agent ${agent}, ${session ? "in one session" : "in one that nobody named"}`, async () => {
+    test(`runTools with the agent ${agent}, ${session ? "in a named session" : "in an unnamed session"}`, async () => {
       if (agent === "model") {
-        model.willSay({ call: "pick_colour", arguments: { of: "wall" } }, { text: "So teal it is." });
+        model.willAnswer({ call: "pick_colour", arguments: { of: "wall" } }, { text: "So teal it is." });
       }
       /** @type {any[]} */
       const asked = [];
@@ -193,7 +193,7 @@ for (const agent of ["demo", "model"]) {
   }
 }
 
-test("the usage of a run that its client takes part in adds up", async () => {
+test("the usage of a run with client tools adds up", async () => {
   const runner = client.chat.completions.runTools(
     { ...ask("use the client tool pick_colour"), tools: [pick(() => "teal")] },
     inSession("counted"),
@@ -205,11 +205,11 @@ test("the usage of a run that its client takes part in adds up", async () => {
   assert.equal(counts[0] + counts[1], messages.at(-1).usage.totalTokens);
 });
 
-/** Calls of these tools at once, each with its number. @param {string[]} names */
+/** Parallel calls of these tools, each with its number. @param {string[]} names */
 const callsOf = (...names) => ({ calls: names.map((call, n) => ({ call, arguments: { n } })) });
 
 for (const streamed of [false, true]) {
-  test(`parallel tools of the client, by hand, ${streamed ? "streamed" : "at once"}`, async () => {
+  test(`parallel tools of the client, by hand, ${streamed ? "streamed" : "in one piece"}`, async () => {
     const session = `parallel-${streamed}`;
     const tools = ["left", "right"].map((name) => ({ type: /** @type {const} */ ("function"), function: { name } }));
     const complete = async (/** @type {Message[]} */ messages) => {
@@ -218,44 +218,44 @@ for (const streamed of [false, true]) {
       return client.chat.completions.stream(body, inSession(session)).finalChatCompletion();
     };
     model.asked.length = 0;
-    model.willSay(callsOf("left", "right"), { text: "Both came back." });
+    model.willAnswer(callsOf("left", "right"), { text: "Both came back." });
     /** @type {Message[]} */
     const messages = [user("both, please")];
     const first = await complete(messages);
     assert.equal(first.choices[0].finish_reason, "tool_calls");
-    const { tool_calls: calls } = said(first);
+    const { tool_calls: calls } = message(first);
     assert.deepEqual(
       calls.map((/** @type {any} */ it) => [it.function.name, it.function.arguments]),
       [["left", '{"n":0}'], ["right", '{"n":1}']],
     );
     const results = ["a  text", '{ "spaced": true }'];
-    messages.push({ role: "assistant", content: said(first).content, tool_calls: calls });
+    messages.push({ role: "assistant", content: message(first).content, tool_calls: calls });
     for (const [idx, content] of results.entries()) {
       messages.push({ role: "tool", tool_call_id: calls[idx].id, content });
     }
     const second = await complete(messages);
-    assert.deepEqual([said(second).content, second.choices[0].finish_reason], ["Both came back.", "stop"]);
+    assert.deepEqual([message(second).content, second.choices[0].finish_reason], ["Both came back.", "stop"]);
     assert.notEqual(first.id, second.id);
-    const heard = model.asked.at(-1).messages.filter((/** @type {any} */ it) => it.role === "tool");
-    assert.deepEqual(heard.map((/** @type {any} */ it) => it.content), results, "the model hears what the client said");
-    messages.push({ role: "assistant", content: said(second).content });
+    const received = model.asked.at(-1).messages.filter((/** @type {any} */ it) => it.role === "tool");
+    assert.deepEqual(received.map((/** @type {any} */ it) => it.content), results, "the model hears what the client said");
+    messages.push({ role: "assistant", content: message(second).content });
     assert.deepEqual(await kept(session), numbered(messages));
   });
 }
 
-test("the client says something right after its results", async () => {
+test("a client sends a message right after its results", async () => {
   const tools = [{ type: /** @type {const} */ ("function"), function: { name: "left" } }];
-  model.willSay({ call: "left" }, { text: "Went well." }, { text: "And now this." });
+  model.willAnswer({ call: "left" }, { text: "Went well." }, { text: "And now this." });
   const first = await client.chat.completions.create({ ...ask("go", "model"), tools }, inSession("results-then-words"));
-  const [call] = said(first).tool_calls;
-  const messages = [user("go"), said(first), { role: "tool", tool_call_id: call.id, content: "done" }, user("and now?")];
+  const [call] = message(first).tool_calls;
+  const messages = [user("go"), message(first), { role: "tool", tool_call_id: call.id, content: "done" }, user("and now?")];
   const second = await client.chat.completions.create({ model: "model", messages, tools }, inSession("results-then-words"));
-  assert.equal(said(second).content, "And now this.");
+  assert.equal(message(second).content, "And now this.");
 });
 
-test("why the model stopped", async () => {
+test("stop reasons are those of OpenAI", async () => {
   for (const reason of ["length", "content_filter"]) {
-    model.willSay({ text: "Once upon", finish: reason });
+    model.willAnswer({ text: "Once upon", finish: reason });
     const { choices } = await client.chat.completions.create(ask("a story", "model"));
     assert.deepEqual([choices[0].finish_reason, choices[0].message.content], [reason, "Once upon"]);
   }
@@ -264,24 +264,24 @@ test("why the model stopped", async () => {
 test("tools that the client forbids are not offered", async () => {
   const tools = [{ type: /** @type {const} */ ("function"), function: { name: "left" } }];
   const offered = async (/** @type {"none" | "auto"} */ choice) => {
-    model.willSay({ text: "Well." });
+    model.willAnswer({ text: "Well." });
     await client.chat.completions.create({ ...ask("x", "model"), tools, tool_choice: choice });
     return model.asked.at(-1).tools.some((/** @type {any} */ it) => it.function.name === "left");
   };
   assert.deepEqual([await offered("auto"), await offered("none")], [true, false]);
 });
 
-test("a session that is named goes on, and stays in the list", async () => {
+test("a named session continues and stays in the list", async () => {
   model.asked.length = 0;
   /** @type {Message[]} */
   const messages = [{ role: "system", content: "Be brief." }, user("one")];
   for (const [idx, answer] of ["First.", "Second."].entries()) {
-    model.willSay({ text: answer });
+    model.willAnswer({ text: answer });
     const { data, response } = await client.chat.completions
       .create({ model: "model", messages }, inSession("named"))
       .withResponse();
     assert.equal(response.headers.get(SESSION), "named");
-    messages.push({ role: "assistant", content: said(data).content });
+    messages.push({ role: "assistant", content: message(data).content });
     if (idx === 0) messages.push(user("two"));
   }
   assert.deepEqual(await kept("named"), numbered(messages));
@@ -291,9 +291,9 @@ test("a session that is named goes on, and stays in the list", async () => {
   await assert.rejects(mistaken, /the session is with the agent 'model'/);
 });
 
-test("a request that the client tries again, because it lost its connection, is said once", async () => {
+test("a request retried after a lost connection is sent once", async () => {
   let lost = 0;
-  /** Hears that there is an answer, and then nothing. @type {typeof fetch} */
+  /** Receives the head of the response and loses the connection. @type {typeof fetch} */
   const lossy = async (...request) => {
     const response = await fetch(...request);
     if (lost > 0) return response;
@@ -311,13 +311,13 @@ test("a request that the client tries again, because it lost its connection, is 
   assert.equal((await kept("lost")).length, 4, "who says it twice means it");
 });
 
-test("every other request is a session of its own, which is archived", async () => {
+test("every unnamed request is an archived session of its own", async () => {
   const { response } = await client.chat.completions.create(ask("hello")).withResponse();
   const { archived } = await callboard.api(`sessions/${response.headers.get(SESSION)}`);
   assert.equal(archived, true);
 });
 
-/** What a client may have kept of a conversation elsewhere. @type {Message[]} */
+/** A conversation of another program. @type {Message[]} */
 const HISTORY = [
   { role: "developer", content: "Be brief." },
   user("what is in the box?"),
@@ -341,14 +341,14 @@ const HISTORY = [
   },
 ];
 
-test("a history with tool calls and pictures comes along", async () => {
-  model.willSay({ text: "It does." });
+test("a history with tool calls and pictures is imported", async () => {
+  model.willAnswer({ text: "It does." });
   const { response } = await client.chat.completions.create({ model: "model", messages: HISTORY }).withResponse();
-  const heard = model.asked.at(-1).messages;
+  const received = model.asked.at(-1).messages;
   const roles = ["system", "user", "assistant", "tool", "tool", "assistant", "user"];
-  assert.deepEqual(heard.map((/** @type {any} */ it) => it.role), roles);
-  assert.deepEqual(heard.slice(3, 5).map((/** @type {any} */ it) => it.content), ["a cat", '{"kg":4}']);
-  assert.match(JSON.stringify(heard.at(-1)), /picture|image/);
+  assert.deepEqual(received.map((/** @type {any} */ it) => it.role), roles);
+  assert.deepEqual(received.slice(3, 5).map((/** @type {any} */ it) => it.content), ["a cat", '{"kg":4}']);
+  assert.match(JSON.stringify(received.at(-1)), /picture|image/);
   const log = await callboard.events(response.headers.get(SESSION) ?? "");
   assert.ok(log.some(({ type, text }) => type === "notice" && /The client sent/.test(text)));
 });
@@ -382,7 +382,7 @@ for (const [name, fields, kind, message, param] of REFUSED) {
   });
 }
 
-test("refused: a wrong key, and an address where nothing is", async () => {
+test("refused: a wrong key and an unknown address", async () => {
   const stranger = clientOf({ base: callboard.base, token: "wrong" });
   await assert.rejects(stranger.models.list(), OpenAI.AuthenticationError);
   await assert.rejects(stranger.chat.completions.create(ask("hello")), (/** @type {any} */ error) => {
@@ -391,7 +391,7 @@ test("refused: a wrong key, and an address where nothing is", async () => {
   await assert.rejects(client.embeddings.create({ model: "demo", input: "x" }), OpenAI.NotFoundError);
 });
 
-test("a run that fails is an error, and is not tried again", async () => {
+test("a failed run is an error that the client does not retry", async () => {
   const failing = client.chat.completions.create(ask("break"), inSession("failing"));
   await assert.rejects(failing, (/** @type {any} */ error) => {
     assert.ok(error instanceof OpenAI.InternalServerError);
@@ -404,13 +404,13 @@ test("a run that fails is an error, and is not tried again", async () => {
   await assert.rejects(read(stream), (/** @type {any} */ error) => error.code === "upstream_error");
 });
 
-test("a call that a person must allow is allowed on the page, while the client waits", async () => {
+test("an approval is decided on the page while the client waits", async () => {
   for (const stream of [false, true]) {
     const session = `asking-${stream}`;
     /** @type {any} */
     const body = { ...ask(`run echo hi > ${session}.txt`), stream };
     const asked = client.chat.completions.create(body, inSession(session));
-    const answer = asked.then(async (it) => ("choices" in it ? said(it).content : (await read(it)).content));
+    const answer = asked.then(async (it) => ("choices" in it ? message(it).content : (await read(it)).content));
     const found = async () => {
       const { messages } = await callboard.api(`sessions/${session}/messages`).catch(() => ({ messages: [] }));
       return messages.at(-1)?.toolCalls?.find((/** @type {any} */ it) => it.state === "awaiting_approval");
@@ -421,7 +421,7 @@ test("a call that a person must allow is allowed on the page, while the client w
   }
 });
 
-test("who goes away stops nothing", async () => {
+test("a client that disconnects stops nothing", async () => {
   const patient = clientOf(slow);
   const stream = await patient.chat.completions.create({ ...ask("tell me a story"), stream: true }, inSession("left"));
   for await (const chunk of stream) if (chunk.choices[0]?.delta.content) break;
@@ -430,15 +430,15 @@ test("who goes away stops nothing", async () => {
   assert.equal((await slow.api("sessions/left")).state, "idle");
   const stopped = patient.chat.completions.stream(ask("tell me a story"), inSession("stopped"));
   stopped.once("content", () => void slow.api("sessions/stopped/cancel", { method: "POST" }));
-  assert.equal((await stopped.finalChatCompletion()).choices[0].finish_reason, "stop", "whoever stops it");
+  assert.equal((await stopped.finalChatCompletion()).choices[0].finish_reason, "stop", "stopped by another client");
 });
 
-test("a program behind it knows what was said elsewhere", async (t) => {
+test("a program agent knows the messages of other clients", async (t) => {
   const stage = await startStage(t, "claude");
   const own = clientOf(stage.callboard);
   const first = await own.chat.completions.create(ask("play:tools", "free"));
-  assert.match(said(first).content, /I have seen one and two\./);
-  assert.match(said(first).reasoning_content, /Bash\(.*echo one.*\)\n→ .*one/);
+  assert.match(message(first).content, /I have seen one and two\./);
+  assert.match(message(first).reasoning_content, /Bash\(.*echo one.*\)\n→ .*one/);
   /** @type {Message[]} */
   const messages = [
     { role: "system", content: "You like cats." },
@@ -455,20 +455,20 @@ test("a program behind it knows what was said elsewhere", async (t) => {
 const PYTHON = fileURLToPath(new URL(".venv/bin/python", import.meta.url));
 const SCRIPT = fileURLToPath(new URL("openai_client.py", import.meta.url));
 
-/** What a case in Python came to. @param {string} name @returns {Promise<any>} */
+/** The result of a case in Python. @param {string} name @returns {Promise<any>} */
 async function inPython(name) {
   const env = { ...process.env, OPENAI_BASE_URL: `${callboard.base}v1`, OPENAI_API_KEY: callboard.token };
   const { stdout } = await promisify(execFile)(PYTHON, [SCRIPT, name], { env, timeout: 60_000 });
   return JSON.parse(stdout);
 }
 
-test("Python: models are agents", async () => {
+test("Python: the list of models contains the agents", async () => {
   const { ids, one } = await inPython("models");
   assert.deepEqual(ids.slice(0, 3), ["default", "model", "demo"]);
   assert.equal(one, "demo");
 });
 
-test("Python: at once, in chunks and with the helper it is the same", async () => {
+test("Python: completion, chunks and helper give the same", async () => {
   const { whole, chunks, helped, session } = await inPython("same");
   assert.deepEqual(chunks, whole);
   assert.deepEqual(helped, whole);
@@ -477,7 +477,7 @@ test("Python: at once, in chunks and with the helper it is the same", async () =
   assert.deepEqual(await kept(session), numbered([user("hello"), { role: "assistant", content: whole.content }]));
 });
 
-test("Python: reasoning, and what tools do", async () => {
+test("Python: reasoning contains the calls of tools", async () => {
   const { thought, helped, activity, hidden } = await inPython("reasoning");
   assert.ok(thought.length > 100);
   assert.equal(helped, thought, "the helper puts it together");
@@ -486,8 +486,8 @@ test("Python: reasoning, and what tools do", async () => {
 });
 
 test("Python: parallel tools of the client", async () => {
-  model.willSay(callsOf("left", "right"), { text: "Both came back." });
-  model.willSay(callsOf("left", "right"), { text: "Both came back." });
+  model.willAnswer(callsOf("left", "right"), { text: "Both came back." });
+  model.willAnswer(callsOf("left", "right"), { text: "Both came back." });
   for (const { messages, reason, session } of await inPython("tools")) {
     assert.equal(reason, "tool_calls");
     assert.deepEqual(await kept(session), numbered(messages));

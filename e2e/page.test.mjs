@@ -14,13 +14,13 @@ import {
   mark,
   openAll,
   openSession,
-  say,
+  sendMessage,
   sessionOf,
 } from "./drive.mjs";
 
 const browser = useBrowser();
 
-test("the printed address sets a cookie, becomes clean and shows the welcome", async (t) => {
+test("the printed address sets a cookie and leads to the start page", async (t) => {
   const callboard = await startCallboard(t);
   const page = await browser.newPage(t);
   await page.goto(callboard.url);
@@ -48,17 +48,17 @@ test("without the token nothing is shown", async (t) => {
   }
 });
 
-test("a message, its tool call and the answer appear, and are there after a reload", async (t) => {
+test("a message, its call and the answer survive a reload", async (t) => {
   const callboard = await startCallboard(t, { config: NATURAL });
   const page = await browser.newPage(t);
   const faults = listFaults(page);
   await page.goto(callboard.url);
-  await say(page, "what time is it in Tokyo");
+  await sendMessage(page, "what time is it in Tokyo");
 
   await page.waitForURL(/\/s\/[\w-]+$/);
-  const said = page.locator('.message[data-role="user"]');
-  await said.waitFor();
-  assert.equal(await said.locator(".bubble").textContent(), "what time is it in Tokyo");
+  const questions = page.locator('.message[data-role="user"]');
+  await questions.waitFor();
+  assert.equal(await questions.locator(".bubble").textContent(), "what time is it in Tokyo");
   await answered(page);
   const answer = page.locator('.message[data-role="assistant"]');
   const block = answer.locator(".tool-block");
@@ -69,9 +69,9 @@ test("a message, its tool call and the answer appear, and are there after a relo
   assert.match(commentary ?? "", /^Let me check what time it is/);
   assert.match(await answer.innerText(), /In Tokyo it is .*\d\d:\d\d/);
 
-  // Said on the page of a session, the second message arrives without a new page.
+  // The second message, sent on the page of a session, loads no new page.
   await mark(page);
-  await say(page, "what time is it in Paris");
+  await sendMessage(page, "what time is it in Paris");
   await answered(page, 2);
   assert.match(await answer.last().innerText(), /In Paris it is .*\d\d:\d\d/);
   assert.ok(await isMarked(page), "the page was loaded again");
@@ -79,10 +79,10 @@ test("a message, its tool call and the answer appear, and are there after a relo
   assert.deepEqual(faults, []);
 });
 
-test("a tool block opens, shows arguments and result, and stays open", async (t) => {
+test("a tool block opens with arguments and result and stays open", async (t) => {
   const callboard = await startCallboard(t, { config: NATURAL, files: { "notes.txt": "buy oil" } });
   const page = await openSession(t, browser, callboard);
-  await say(page, "read notes.txt, then tell me a story");
+  await sendMessage(page, "read notes.txt, then tell me a story");
   const block = page.locator(".tool-block.success > details");
   await page.locator(".activity > summary").click();
   await block.locator("> summary").click();
@@ -95,7 +95,7 @@ test("a tool block opens, shows arguments and result, and stays open", async (t)
   assert.match(inside, /buy oil/);
 });
 
-test("sessions are listed, the open one marked, and new ones appear by themselves", async (t) => {
+test("the list marks the open session and shows new ones live", async (t) => {
   const callboard = await startCallboard(t);
   const first = await callboard.converse("what time is it in Tokyo");
   const page = await browser.newPage(t);
@@ -144,10 +144,10 @@ test("reading works without script", async (t) => {
   assert.match(await conversation.innerText(), /In Tokyo it is/);
 });
 
-test("Escape stops a story, once, and it stays interrupted", async (t) => {
+test("Escape stops a run, which stays interrupted", async (t) => {
   const callboard = await startCallboard(t, { config: NATURAL });
   const page = await openSession(t, browser, callboard);
-  await say(page, "tell me a story");
+  await sendMessage(page, "tell me a story");
   await page.getByText("Once there was").waitFor();
   await page.getByRole("button", { name: "Stop" }).waitFor();
   await page.keyboard.press("Escape");
@@ -170,10 +170,10 @@ test("Escape stops a story, once, and it stays interrupted", async (t) => {
   );
 });
 
-test("when a killed server comes back, the page finds it and shows what broke off", async (t) => {
+test("the page reconnects to a restarted server and shows the cut-off run", async (t) => {
   const callboard = await startCallboard(t, { config: NATURAL });
   const page = await openSession(t, browser, callboard);
-  await say(page, "tell me a story");
+  await sendMessage(page, "tell me a story");
   await page.getByText("Once there was").waitFor();
   await callboard.kill("SIGKILL");
   await page.getByText("Connection lost").waitFor();
@@ -190,7 +190,7 @@ test("when a killed server comes back, the page finds it and shows what broke of
   assert.ok(kept.startsWith(shown), `shown and then lost: ${shown}\nkept: ${kept}`);
   await assertSameAfterReload(page);
 
-  await say(page, "what time is it in Tokyo");
+  await sendMessage(page, "what time is it in Tokyo");
   await answered(page, 2);
   assert.match(await page.locator("#conversation").innerText(), /In Tokyo it is/);
 });
@@ -200,11 +200,11 @@ test("a normal run leaves no errors and no policy violations in the console", as
   const page = await browser.newPage(t);
   const faults = listFaults(page);
   await page.goto(callboard.url);
-  await say(page, "list the files, then read README.md");
+  await sendMessage(page, "list the files, then read README.md");
   await page.waitForURL(/\/s\//);
   const sentences = ["read missing.txt", "think about tea", "write a report", "break", "help"];
   for (const [idx, text] of sentences.entries()) {
-    await say(page, text);
+    await sendMessage(page, text);
     await answered(page, idx + 2);
   }
   await page.reload();
@@ -216,8 +216,8 @@ test("a normal run leaves no errors and no policy violations in the console", as
 test("a phone needs no sideways scrolling", async (t) => {
   const long = "lighthouse".repeat(30);
   const callboard = await startCallboard(t, { files: { "long.txt": long } });
-  const said = [long, "read long.txt", "write a report", "read missing.txt"];
-  const session = await callboard.converse(...said);
+  const questions = [long, "read long.txt", "write a report", "read missing.txt"];
+  const session = await callboard.converse(...questions);
   const page = await browser.newPage(t, { viewport: { width: 390, height: 844 } });
   await page.goto(callboard.url);
   assert.equal(await contentWidth(page), 390);

@@ -1,5 +1,5 @@
-// What somebody might write who wants the page to run it. Each of them, if it worked, would call
-// `alert`, set `wasRun`, ask a stranger for something, or break the page.
+// Payloads that try to run code in the page. Each of them, if it worked, would call
+// `alert`, set `wasRun`, send a request to another host, or break the page.
 
 const RUN = "window.wasRun=alert(1)";
 const SCRIPT = `<script>${RUN}</script>`;

@@ -1,4 +1,4 @@
-// The Node that the package `node` brings: for what needs a newer one than the machine may have.
+// The Node of the package `node`, for tests that need a newer one than the machine may have.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -8,8 +8,8 @@ const NODE = fileURLToPath(import.meta.resolve("node/bin/node"));
 const MARK = "CALLBOARD_E2E_PINNED_NODE";
 
 /**
- * True in the pinned Node. Elsewhere the file is run once more, in that one: its tests report to whoever
- * runs this process, as if they were its own.
+ * True in the pinned Node. In another Node, the file is run again in the pinned one: its tests report to the
+ * parent of this process, as if they were its own.
  * @param {string} file
  */
 export async function runsOnPinnedNode(file) {

@@ -1,5 +1,5 @@
-// The real command-line agents: pinned packages, got once, each with a home of its own and a scripted
-// model behind it. `node programs.mjs` gets them all.
+// The real command-line agents: pinned packages, installed once, each with a home of its own and a scripted
+// model. `node programs.mjs` installs them all.
 
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -12,8 +12,8 @@ const CACHE = process.env.CALLBOARD_E2E_CACHE ?? fileURLToPath(new URL(".program
 const PLATFORM = `${process.platform}-${process.arch}`;
 
 /**
- * `file` is what is started, below `node_modules`. Claude Code's own is put there by a script of its
- * package; what it would be a copy of is in the package for the platform.
+ * `file` is the executable below `node_modules`. Claude Code's is created by a script of its
+ * package, as a copy of the one in the package for the platform.
  */
 const PACKAGES = {
   claude: {
@@ -28,17 +28,17 @@ const PACKAGES = {
 /** @typedef {keyof typeof PACKAGES} Program */
 export const PROGRAMS = /** @type {Program[]} */ (Object.keys(PACKAGES));
 
-/** The file to start. The package is got from npm's registry if it is not there. @param {Program} program */
+/** Returns the executable, after installing its package from npm's registry if it is missing. @param {Program} program */
 export async function installed(program) {
   const { name, version, file } = PACKAGES[program];
   const folder = path.join(CACHE, `${program}-${version}`);
   if (!existsSync(folder)) {
     await mkdir(CACHE, { recursive: true });
-    // It gets its name when all of it is there.
+    // It gets its name when it is complete.
     const draft = await mkdtemp(path.join(CACHE, "draft-"));
     const options = ["--ignore-scripts", "--no-save", "--no-audit", "--no-fund", "--prefix", draft];
     const { status, stderr } = spawnSync("npm", ["install", ...options, `${name}@${version}`], { encoding: "utf8" });
-    // Somebody else may have got it meanwhile.
+    // Another process may have installed it meanwhile.
     if (status === 0) await rename(draft, folder).catch(() => {});
     await rm(draft, { recursive: true, force: true });
     if (!existsSync(folder)) throw new Error(`npm cannot get ${name}@${version}:\n${stderr}`);
@@ -47,9 +47,9 @@ export async function installed(program) {
 }
 
 /**
- * Fills a folder that is a program's home, and says with what around it the program finds the model.
+ * Fills the home folder of a program, and returns the environment in which the program finds the model.
  * @param {Program} program @param {string} home @param {string} models such as `http://127.0.0.1:1234`
- * @param {number} retries how often it tries again when the model fails
+ * @param {number} retries number of retries when the model fails
  * @returns {Promise<{env: Record<string, string>, model?: string}>}
  */
 export async function settle(program, home, models, retries) {
@@ -63,28 +63,28 @@ export async function settle(program, home, models, retries) {
 }
 
 /**
- * Somebody says one thing to it in a folder, without Callboard, and waits for the answer.
+ * Sends one message to the program in a folder, without Callboard, and waits for the answer.
  * @param {Program} program @param {{home: string, models: string, folder: string}} where @param {string} text
  */
-export async function sayWithoutCallboard(program, { home, models, folder }, text) {
+export async function runWithoutCallboard(program, { home, models, folder }, text) {
   const { env } = await settle(program, home, models, 0);
   const options = { cwd: folder, env: { PATH: process.env.PATH, ...env } };
   const child = spawn(await installed(program), [...ONE_SHOT[program], text], { ...options, stdio: ["ignore", "ignore", "pipe"] });
-  let said = "";
-  child.stderr.on("data", (it) => (said += it));
+  let output = "";
+  child.stderr.on("data", (it) => (output += it));
   const [code] = await once(child, "exit");
-  if (code !== 0) throw new Error(`${program} ended with ${code}:\n${said}`);
+  if (code !== 0) throw new Error(`${program} ended with ${code}:\n${output}`);
 }
 
-/** How it answers once, and does not ask before it does something. @type {Record<Program, string[]>} */
+/** Arguments for one answer without approvals. @type {Record<Program, string[]>} */
 const ONE_SHOT = {
   claude: ["--permission-mode", "bypassPermissions", "-p"],
   codex: ["exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"],
   pi: ["--model", "scripted/scripted", "-p"],
 };
 
-/** The files in which a program keeps its conversations. @param {string} home */
-export async function keptIn(home) {
+/** The conversation files of a program. @param {string} home */
+export async function conversationFiles(home) {
   const all = await readdir(home, { recursive: true });
   return all.filter((it) => /(projects|sessions)\/.*\.jsonl$/.test(it)).map((it) => path.join(home, it));
 }
@@ -103,7 +103,7 @@ const HOMES = {
       DISABLE_TELEMETRY: "1",
       DISABLE_ERROR_REPORTING: "1",
       DISABLE_AUTOUPDATER: "1",
-      // Else it refuses to work for root without asking.
+      // Otherwise it refuses to run as root without approvals.
       IS_SANDBOX: "1",
     },
     files: {},

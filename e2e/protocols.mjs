@@ -1,10 +1,10 @@
-// The three protocols of model services: how a request is read, and how a model's turn is told.
+// The three protocols of model services: parsing a request, and encoding a model's turn.
 //
-// Nothing here waits or writes: `tell` yields what goes out, event by event, and the gates between.
+// Nothing here waits or writes: `encode` yields the events of a response and the gates between them.
 
 /**
- * What a model does in one turn, in order. A gate holds back what comes after it, a cut breaks the
- * connection, and one that fails says so first; a tool that takes no JSON gets a `text` instead of `args`.
+ * The parts of a model's turn, in order. A gate holds the parts after it, a cut closes the
+ * connection, a failure is sent before it; a tool without JSON arguments has `text` instead of `args`.
  * @typedef {{kind: "gate", name: string} | {kind: "cut"} | {kind: "fail"}} Gate
  * @typedef {{kind: "text", pieces: (string | Gate)[]}} Text
  * @typedef {{kind: "thinking", pieces: (string | Gate)[]}} Thinking
@@ -12,17 +12,17 @@
  * @typedef {{kind: "call", id: string, name: string, args?: object, text?: string}} Call
  * @typedef {Words | Call | Gate} Part
  *
- * What was said to the model, and the results of its calls, in order.
- * @typedef {{said: string} | {result: string}} Entry
+ * The messages to the model and the results of its calls, in order.
+ * @typedef {{text: string} | {result: string}} Entry
  * @typedef {{entries: Entry[], tools: string[]}} Asked
  *
  * @typedef {{event?: string, data: unknown}} Sent
  * @typedef {object} Protocol
  * @property {(body: any) => Asked} read
  * @property {(status: number, message: string) => object} refuse
- * @property {() => Sent} fail in the middle of an answer
- * @property {(turn: Part[], id: string, model: string) => Iterable<Gate | Sent>} tell
- * @property {(turn: Part[], id: string, model: string) => object} [tellAtOnce] to those who want no stream
+ * @property {() => Sent} fail events of a failure in the middle of an answer
+ * @property {(turn: Part[], id: string, model: string) => Iterable<Gate | Sent>} encode
+ * @property {(turn: Part[], id: string, model: string) => object} [encodeWhole] for clients that do not stream
  */
 
 /** @type {Record<string, Protocol>} */
@@ -31,11 +31,11 @@ export const PROTOCOLS = {
     read: readMessages,
     refuse: refuseMessages,
     fail: failMessages,
-    tell: tellMessages,
-    tellAtOnce: tellMessageAtOnce,
+    encode: encodeMessages,
+    encodeWhole: encodeWholeMessage,
   },
-  "/v1/responses": { read: readResponses, refuse: refuseOpenai, fail: failResponses, tell: tellResponses },
-  "/v1/chat/completions": { read: readChat, refuse: refuseOpenai, fail: failChat, tell: tellChat },
+  "/v1/responses": { read: readResponses, refuse: refuseOpenai, fail: failResponses, encode: encodeResponses },
+  "/v1/chat/completions": { read: readChat, refuse: refuseOpenai, fail: failChat, encode: encodeChat },
 };
 
 /** @param {Part} part @returns {part is Gate} */
@@ -43,16 +43,16 @@ function isGate(part) {
   return part.kind === "gate" || part.kind === "cut" || part.kind === "fail";
 }
 
-/** As small as services send them. @param {string} text */
+/** Pieces as small as those of real services. @param {string} text */
 function cut(text) {
   return text.match(/[^]{1,9}/g) ?? [];
 }
 
 /**
- * Words piece by piece, with their gates where they stand.
+ * Text in pieces, with the gates at their places.
  * @param {Words} words @param {(piece: string) => Sent} sent @returns {Iterable<Gate | Sent>}
  */
-function* tellPieces(words, sent) {
+function* encodePieces(words, sent) {
   for (const it of words.pieces) {
     if (typeof it === "string") yield* cut(it).map(sent);
     else yield it;
@@ -65,9 +65,9 @@ function wholeText(words) {
 }
 
 /** @param {any} content a string, or a list of blocks @returns {Entry[]} */
-function saidIn(content) {
-  if (typeof content === "string") return [{ said: content }];
-  return content.map((/** @type {any} */ block) => ({ said: block.text ?? "" }));
+function textsIn(content) {
+  if (typeof content === "string") return [{ text: content }];
+  return content.map((/** @type {any} */ block) => ({ text: block.text ?? "" }));
 }
 
 // --- Anthropic's messages ----------------------------------------------------------------------
@@ -79,7 +79,7 @@ function readMessages({ messages, tools = [] }) {
     typeof it.content === "string" ? [{ text: it.content }] : it.content,
   );
   const entries = blocks.map((/** @type {any} */ it) =>
-    it.type === "tool_result" ? { result: it.tool_use_id } : { said: it.text ?? "" },
+    it.type === "tool_result" ? { result: it.tool_use_id } : { text: it.text ?? "" },
   );
   return { entries, tools: tools.map((/** @type {any} */ it) => it.name) };
 }
@@ -106,23 +106,23 @@ const MESSAGES_USAGE = {
   output_tokens: 1,
 };
 
-/** Words alone. @type {Required<Protocol>["tellAtOnce"]} */
-function tellMessageAtOnce(turn, id, model) {
+/** Words alone. @type {Required<Protocol>["encodeWhole"]} */
+function encodeWholeMessage(turn, id, model) {
   const content = turn.flatMap((it) => (it.kind === "text" ? [{ type: "text", text: wholeText(it) }] : []));
   const stop = { stop_reason: "end_turn", stop_sequence: null };
   const usage = { ...MESSAGES_USAGE, output_tokens: 30 };
   return { id: `msg_${id}`, type: "message", role: "assistant", model, content, ...stop, usage };
 }
 
-/** @type {Protocol["tell"]} */
-function* tellMessages(turn, id, model) {
+/** @type {Protocol["encode"]} */
+function* encodeMessages(turn, id, model) {
   const stop = { stop_reason: null, stop_sequence: null };
   const start = { id: `msg_${id}`, type: "message", role: "assistant", model, content: [], ...stop };
   yield named({ type: "message_start", message: { ...start, usage: MESSAGES_USAGE } });
   let index = 0;
   for (const part of turn) {
     if (isGate(part)) yield part;
-    else yield* tellBlock(part, index++);
+    else yield* encodeBlock(part, index++);
   }
   const reason = turn.some((it) => it.kind === "call") ? "tool_use" : "end_turn";
   yield named({ type: "message_delta", delta: { ...stop, stop_reason: reason }, usage: { output_tokens: 30 } });
@@ -130,15 +130,15 @@ function* tellMessages(turn, id, model) {
 }
 
 /** @param {Words | Call} part @param {number} index */
-function* tellBlock(part, index) {
+function* encodeBlock(part, index) {
   const start = (/** @type {object} */ block) => named({ type: "content_block_start", index, content_block: block });
   const delta = (/** @type {object} */ it) => named({ type: "content_block_delta", index, delta: it });
   if (part.kind === "text") {
     yield start({ type: "text", text: "" });
-    yield* tellPieces(part, (text) => delta({ type: "text_delta", text }));
+    yield* encodePieces(part, (text) => delta({ type: "text_delta", text }));
   } else if (part.kind === "thinking") {
     yield start({ type: "thinking", thinking: "", signature: "" });
-    yield* tellPieces(part, (thinking) => delta({ type: "thinking_delta", thinking }));
+    yield* encodePieces(part, (thinking) => delta({ type: "thinking_delta", thinking }));
     yield delta({ type: "signature_delta", signature: "c2lnbmVk" });
   } else {
     const { id, name, args } = part;
@@ -154,12 +154,12 @@ function* tellBlock(part, index) {
 function readResponses({ input, tools = [] }) {
   const entries = input.flatMap((/** @type {any} */ it) => {
     if (it.type.endsWith("_output")) return [{ result: it.call_id }];
-    return it.type === "message" && it.role === "user" ? saidIn(it.content) : [];
+    return it.type === "message" && it.role === "user" ? textsIn(it.content) : [];
   });
   return { entries, tools: tools.flatMap(responseTools) };
 }
 
-/** Those of an MCP server are together in one namespace. @param {any} tool @returns {string[]} */
+/** The tools of an MCP server share a namespace. @param {any} tool @returns {string[]} */
 function responseTools(tool) {
   if (tool.type !== "namespace") return [tool.name ?? tool.type];
   return tool.tools.map((/** @type {any} */ it) => `${tool.name}__${it.name}`);
@@ -179,8 +179,8 @@ function failResponses() {
   return named({ type: "response.failed", response: { id: "resp_failed", status: "failed", error } });
 }
 
-/** @type {Protocol["tell"]} */
-function* tellResponses(turn, id, model) {
+/** @type {Protocol["encode"]} */
+function* encodeResponses(turn, id, model) {
   const response = { id: `resp_${id}`, object: "response", created_at: 0, model };
   yield named({ type: "response.created", response: { ...response, status: "in_progress", output: [] } });
   const hasCall = turn.some((it) => it.kind === "call");
@@ -210,7 +210,7 @@ function* tellResponses(turn, id, model) {
 }
 
 /**
- * An item as it begins, what is different in the end, and what comes between.
+ * An item at its start, the differences at its end, and the events between.
  * @param {Words | Call} part @param {string} id @param {boolean} hasCall
  * @returns {{item: any, done: object, deltas: Iterable<Gate | Sent>}}
  */
@@ -226,7 +226,7 @@ function responseItem(part, id, hasCall) {
     return {
       item: { id: `rs_${id}`, type: "reasoning", summary: [] },
       done: { summary: [{ type: "summary_text", text }], encrypted_content: "c2VjcmV0" },
-      deltas: [added, ...tellPieces(part, sent)],
+      deltas: [added, ...encodePieces(part, sent)],
     };
   }
   const phase = hasCall ? "commentary" : "final_answer";
@@ -237,7 +237,7 @@ function responseItem(part, id, hasCall) {
   return {
     item: { id: `msg_${id}`, type: "message", status: "in_progress", role: "assistant", content: [], phase },
     done: { status: "completed", content: [{ type: "output_text", text, annotations: [] }] },
-    deltas: tellPieces(part, sent),
+    deltas: encodePieces(part, sent),
   };
 }
 
@@ -267,7 +267,7 @@ function responseCall({ id, name, args, text }, itemId) {
 function readChat({ messages, tools = [] }) {
   const entries = messages.flatMap((/** @type {any} */ it) => {
     if (it.role === "tool") return [{ result: it.tool_call_id }];
-    return it.role === "user" ? saidIn(it.content) : [];
+    return it.role === "user" ? textsIn(it.content) : [];
   });
   return { entries, tools: tools.map((/** @type {any} */ it) => it.function.name) };
 }
@@ -277,8 +277,8 @@ function failChat() {
   return { data: { error: { message: "Overloaded", type: "server_error", param: null, code: null } } };
 }
 
-/** @type {Protocol["tell"]} */
-function* tellChat(turn, id, model) {
+/** @type {Protocol["encode"]} */
+function* encodeChat(turn, id, model) {
   const chunk = { id: `chatcmpl-${id}`, object: "chat.completion.chunk", created: 0, model };
   const sent = (/** @type {object} */ delta, /** @type {string | null} */ reason = null) => ({
     data: { ...chunk, choices: [{ index: 0, delta, finish_reason: reason }] },
@@ -287,8 +287,8 @@ function* tellChat(turn, id, model) {
   let index = 0;
   for (const part of turn) {
     if (isGate(part)) yield part;
-    else if (part.kind === "text") yield* tellPieces(part, (content) => sent({ content }));
-    else if (part.kind === "thinking") yield* tellPieces(part, (it) => sent({ reasoning_content: it }));
+    else if (part.kind === "text") yield* encodePieces(part, (content) => sent({ content }));
+    else if (part.kind === "thinking") yield* encodePieces(part, (it) => sent({ reasoning_content: it }));
     else {
       const { id, name, args } = part;
       const call = (/** @type {object} */ it) => sent({ tool_calls: [{ index, ...it }] });

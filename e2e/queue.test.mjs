@@ -1,7 +1,7 @@
-// Messages that wait, on the page: said while the agent works, changed, moved, held, steered.
+// Queued messages on the page: sent during a run, edited, moved, held, steered.
 //
-// The agent is Callboard's own loop around a scripted model, which holds its answer back until the test
-// lets it go on.
+// The agent is Callboard's own loop around a scripted model, which holds its answer until the test
+// releases it.
 
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { test } from "node:test";
 import { useStage } from "./agents.mjs";
 import { listFaults, useBrowser } from "./browser.mjs";
 import { NATURAL, startCallboard } from "./callboard.mjs";
-import { answered, contentWidth, field, openSession, say } from "./drive.mjs";
+import { answered, contentWidth, field, openSession, sendMessage } from "./drive.mjs";
 import { fromLog } from "./gallery.mjs";
 
 /** @typedef {import("playwright-core").Page} Page */
@@ -19,18 +19,18 @@ import { fromLog } from "./gallery.mjs";
 const browser = useBrowser();
 const stage = useStage("openai");
 
-/** A page whose agent works until the gate `story` opens, with these messages in the queue. */
+/** A page with an active run until the gate `story` opens, and these messages in the queue. */
 async function openBusy(/** @type {any} */ t, /** @type {string[]} */ texts, options = {}) {
   const talk = await stage.open();
   const page = await openSession(t, browser, stage.callboard, talk.id, options);
-  await say(page, "play:story");
+  await sendMessage(page, "play:story");
   await page.getByText("Once upon a time").waitFor();
-  for (const text of texts) await say(page, text);
+  for (const text of texts) await sendMessage(page, text);
   await waits(page, ...texts);
   return { page, talk };
 }
 
-/** Waits until exactly these messages wait. @param {Page} page @param {string[]} texts */
+/** Waits until the queue has exactly these messages. @param {Page} page @param {string[]} texts */
 async function waits(page, ...texts) {
   await page.waitForFunction((texts) => {
     const shown = [...document.querySelectorAll(".queued .waiting")].map((it) => it.textContent);
@@ -38,8 +38,8 @@ async function waits(page, ...texts) {
   }, texts);
 }
 
-/** What was said and is answered or being answered. @param {Page} page */
-function said(page) {
+/** The messages with a completed or active run. @param {Page} page */
+function messages(page) {
   return page.locator(".messages > [data-role=user] .bubble").allTextContents();
 }
 
@@ -50,7 +50,7 @@ async function assertAsLoaded(page) {
   assert.deepEqual(shown, await page.evaluate(fromLog, fresh));
 }
 
-test("queued messages are edited, moved and removed in their place, and run in the order shown", async (t) => {
+test("queued messages are edited, moved, removed and run in order", async (t) => {
   const { page } = await openBusy(t, ["play:hello one", "two", "play:hello three"]);
   const faults = listFaults(page);
   const item = (/** @type {string} */ text) => page.locator(".queued", { hasText: text });
@@ -59,7 +59,7 @@ test("queued messages are edited, moved and removed in their place, and run in t
   const box = page.getByRole("textbox", { name: "Message that waits" }).filter({ visible: true });
   assert.ok(await box.evaluate((it) => it === document.activeElement), "one can write at once");
   await box.fill("play:recall two");
-  // What somebody else does meanwhile takes nothing away.
+  // Actions of other clients remove nothing.
   await item("play:hello one").getByRole("button", { name: "Remove" }).click();
   await waits(page, "two", "play:hello three");
   assert.equal(await box.inputValue(), "play:recall two");
@@ -80,50 +80,50 @@ test("queued messages are edited, moved and removed in their place, and run in t
 
   stage.models.open("story");
   await answered(page, 3);
-  assert.deepEqual(await said(page), ["play:story", "play:recall two", "play:hello three"]);
+  assert.deepEqual(await messages(page), ["play:story", "play:recall two", "play:hello three"]);
   assert.equal(await page.locator(".queued").count(), 0);
   assert.deepEqual(faults, []);
 });
 
-test("stop holds what waits; new words count at once; send now and clear", async (t) => {
+test("stop holds the queue, which can be sent or cleared", async (t) => {
   const { page } = await openBusy(t, ["play:hello one", "play:hello two"]);
   await page.keyboard.press("Escape");
   const held = page.locator(".held");
   await held.getByText("You stopped the agent. 2 messages are held back.").waitFor();
   await page.waitForFunction(() => document.getElementById("announcer")?.textContent?.includes("held back"));
-  assert.deepEqual(await said(page), ["play:story"]);
+  assert.deepEqual(await messages(page), ["play:story"]);
 
-  await say(page, "play:recall");
+  await sendMessage(page, "play:recall");
   await answered(page, 2);
-  assert.deepEqual(await said(page), ["play:story", "play:recall"]);
+  assert.deepEqual(await messages(page), ["play:story", "play:recall"]);
   await waits(page, "play:hello one", "play:hello two");
   await page.reload();
   await held.getByRole("button", { name: "Send now" }).click();
   await answered(page, 4);
-  assert.deepEqual(await said(page), ["play:story", "play:recall", "play:hello one", "play:hello two"]);
+  assert.deepEqual(await messages(page), ["play:story", "play:recall", "play:hello one", "play:hello two"]);
   assert.equal(await held.count(), 0);
 
-  await say(page, "play:story");
+  await sendMessage(page, "play:story");
   await page.locator(".typing").waitFor();
-  await say(page, "never");
+  await sendMessage(page, "never");
   await waits(page, "never");
   await page.getByRole("button", { name: "Stop" }).click();
   await held.getByText("1 message is held back.").waitFor();
   await held.getByRole("button", { name: "Clear" }).click();
   await waits(page);
-  assert.ok(!(await said(page)).includes("never"));
+  assert.ok(!(await messages(page)).includes("never"));
   await assertAsLoaded(page);
 });
 
-test("steer: from the composer and from the queue, into the running answer", async (t) => {
+test("messages are steered from the composer and from the queue", async (t) => {
   const talk = await stage.open();
   const page = await openSession(t, browser, stage.callboard, talk.id);
   assert.ok(!(await page.locator("#steer").isVisible()), "there is nothing to steer");
-  await say(page, "play:waiting");
+  await sendMessage(page, "play:waiting");
   await page.locator(".now", { hasText: "Running" }).waitFor();
   await page.getByText("Enter to queue, Ctrl+Enter to steer, Esc to stop").waitFor();
   assert.ok(await page.locator("#steer").isVisible());
-  await say(page, "first");
+  await sendMessage(page, "first");
   await field(page).fill("second");
   await page.keyboard.press("Control+Enter");
   await waits(page, "first", "second");
@@ -141,7 +141,7 @@ test("steer: from the composer and from the queue, into the running answer", asy
 
 test("an agent that cannot be steered does not offer it", async (t) => {
   const page = await openSession(t, browser, await startCallboard(t, { config: NATURAL }));
-  await say(page, "tell me a story");
+  await sendMessage(page, "tell me a story");
   await page.getByText("Once there was").waitFor();
   assert.equal(await page.locator(".at-work").innerText(), "Enter to queue, Esc to stop");
   await field(page).fill("help");
@@ -150,7 +150,7 @@ test("an agent that cannot be steered does not offer it", async (t) => {
   assert.equal(await page.getByRole("button", { name: /steer/i }).filter({ visible: true }).count(), 0);
 });
 
-test("on a phone everything is in reach, in the dark too", async (t) => {
+test("a phone shows all actions of the queue, also in the dark theme", async (t) => {
   const options = { viewport: { width: 360, height: 640 }, hasTouch: true, isMobile: true, colorScheme: "dark" };
   const { page } = await openBusy(t, ["a message that is rather long, so that it needs more than one line of this screen"], options);
   assert.ok(await page.locator("#steer").isVisible());

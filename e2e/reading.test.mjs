@@ -1,4 +1,4 @@
-// Reading: where the page stands while it grows, what came earlier, phones, dark mode, files.
+// Reading: scroll position while the page grows, the past, phones, dark mode, files.
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -15,7 +15,7 @@ import {
   conversationText,
   openAll,
   openSession,
-  say,
+  sendMessage,
   seen,
   sessionOf,
   setRoot,
@@ -41,7 +41,7 @@ const atEnd = (page) =>
     () => innerHeight + scrollY >= document.documentElement.scrollHeight - 2,
   );
 
-test("the page follows its end while the reader is there, and stands still while they are not", async (t) => {
+test("the page follows its end only while the reader is there", async (t) => {
   const page = await browser.newPage(t, SMALL);
   const { first, patches } = gallery.replay("tools");
   const { patch } = await openDrawn(page, "tools", first);
@@ -70,7 +70,7 @@ test("the page follows its end while the reader is there, and stands still while
   }
 });
 
-test("who goes back in the moment in which words come is not taken to the end again", async (t) => {
+test("scrolling back while text arrives stops following the end", async (t) => {
   const page = await browser.newPage(t, SMALL);
   const { first, patches } = gallery.replay("tools");
   const { patch } = await openDrawn(page, "tools", first);
@@ -98,7 +98,7 @@ function goBackWithNextFrame(distance) {
   };
 }
 
-test("opening a block, also at the end of the page, does not move the line that was clicked", async (t) => {
+test("opening a block does not move the clicked line", async (t) => {
   const page = await browser.newPage(t, SMALL);
   await openDrawn(page, "tools", gallery.html("tools"));
   await setRoot(page, { toolDisplay: "timeline" });
@@ -107,20 +107,20 @@ test("opening a block, also at the end of the page, does not move the line that 
     const before = (await block.boundingBox())?.y;
     await block.click();
     await block.locator("xpath=..").locator("> .inside").waitFor();
-    // A frame later everything that would have scrolled has.
+    // Any scrolling has happened one frame later.
     await page.evaluate(() => new Promise((resume) => requestAnimationFrame(() => setTimeout(resume))));
     assert.equal((await block.boundingBox())?.y, before);
   }
 });
 
-test("a small block that is opened at the end of the page stays where it is when more comes", async (t) => {
+test("a block opened at the end stays in place when more arrives", async (t) => {
   const page = await browser.newPage(t, SMALL);
-  const { say } = await openDrawn(page, "tools", gallery.html("tools"));
+  const { sendFrame } = await openDrawn(page, "tools", gallery.html("tools"));
   const id = await page.locator(".parts").last().getAttribute("id");
   let seq = 1000;
   /** @param {(string | null)[]} op */
   const patch = async (...op) => {
-    say({ type: "patch", sessionId: "tools", seq: ++seq, ops: [op] });
+    sendFrame({ type: "patch", sessionId: "tools", seq: ++seq, ops: [op] });
     await page.waitForFunction((seq) => document.body.dataset.head === String(seq), seq);
   };
   await patch("add", id, '<details id="small"><summary>Open it</summary><p>One line.</p></details>');
@@ -133,16 +133,16 @@ test("a small block that is opened at the end of the page stays where it is when
   assert.equal((await line.boundingBox())?.y, before);
 });
 
-test("what was fetched of output that still comes is offered again when there is more", async (t) => {
+test("growing output can be fetched again", async (t) => {
   const page = await browser.newPage(t);
-  const { say } = await openDrawn(page, "tools", gallery.html("tools"));
+  const { sendFrame } = await openDrawn(page, "tools", gallery.html("tools"));
   const id = await page.locator(".parts").last().getAttribute("id");
   let seq = 1000;
   /** @param {string} op @param {string | null} target @param {number} lines */
   const draw = async (op, target, lines) => {
     const gap = `<p class="gap"><a class="show-all" href="/api/lines?n=${lines}" data-action="show-all">Show all ${lines} lines</a></p>`;
     const html = `<div id="grows" class="body cut"><div class="edge">begins</div>${gap}</div>`;
-    say({ type: "patch", sessionId: "tools", seq: ++seq, ops: [[op, target, html]] });
+    sendFrame({ type: "patch", sessionId: "tools", seq: ++seq, ops: [[op, target, html]] });
     await page.waitForFunction((seq) => document.body.dataset.head === String(seq), seq);
   };
   await page.route("**/api/lines?*", (route) => {
@@ -161,7 +161,7 @@ test("what was fetched of output that still comes is offered again when there is
   assert.equal(await page.locator("#grows .fetched").count(), 1);
 });
 
-test("?at= shows the session as it was, and leads back", async (t) => {
+test("?at= shows the session of the past and links back", async (t) => {
   const callboard = await startCallboard(t);
   await callboard.importLog("talk", longLog(4));
   const page = await openSession(t, browser, callboard, "talk");
@@ -172,10 +172,10 @@ test("?at= shows the session as it was, and leads back", async (t) => {
   assert.deepEqual(await seen(page.locator(".bubble")), ["Question 0", "Question 1"]);
 });
 
-test("in the past nothing can be done, by pointer or by key", async (t) => {
+test("a page of the past offers no actions", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard);
-  await say(page, "run touch made");
+  await sendMessage(page, "run touch made");
   await page.locator(".card").waitFor();
   const [asked] = (await callboard.events(sessionOf(page))).slice(-1);
   assert.equal(asked?.type, "tool_approval_requested");
@@ -192,13 +192,13 @@ test("in the past nothing can be done, by pointer or by key", async (t) => {
     assert.deepEqual([...new Set(names)].filter((it) => !/^(Copy|Tool call)/.test(it ?? "")), [], look);
   }
   for (const key of ["1", "2", "3", "n", "Escape"]) await page.keyboard.press(key);
-  // What was pressed has been heard when this is answered.
+  // All key presses have been handled when this returns.
   await page.evaluate(() => fetch("/healthz"));
   assert.deepEqual(changes, []);
   assert.equal((await callboard.api(`sessions/${sessionOf(page)}`)).state, "waiting");
 });
 
-/** A session's export, as a file that was opened. @param {any} t @param {any} callboard @param {string} session @param {object} options */
+/** A session's export, opened as a file. @param {any} t @param {any} callboard @param {string} session @param {object} options */
 async function openExport(t, callboard, session, options) {
   const folder = await mkdtemp(path.join(tmpdir(), "callboard-export-"));
   t.after(() => rm(folder, { recursive: true }));
@@ -214,7 +214,7 @@ async function openExport(t, callboard, session, options) {
 
 for (const javaScriptEnabled of [true, false]) {
   const how = javaScriptEnabled ? "with" : "without";
-  test(`the export offers nothing that it cannot do, in a browser ${how} script`, async (t) => {
+  test(`the export has only working controls in a browser ${how} script`, async (t) => {
     const callboard = await startCallboard(t);
     const session = await callboard.converse("what time is it in Tokyo", "break");
     await callboard.api(`sessions/${session}/messages`, { body: { text: "run touch made" } });
@@ -235,7 +235,7 @@ for (const javaScriptEnabled of [true, false]) {
   test(`a badge of the export shows its call, in a browser ${how} script`, async (t) => {
     const callboard = await startCallboard(t);
     await callboard.api("settings", { method: "PATCH", body: { toolDisplay: "badges" } });
-    // The badges stand in an earlier message: what is out of sight is drawn when it is looked at.
+    // The badges are in an earlier message, which is drawn only when it comes into view.
     const session = await callboard.converse("time in Tokyo and Paris", "help", "help", "help");
     const page = await openExport(t, callboard, session, { javaScriptEnabled });
     const badges = page.locator(".tool-call-badge");
@@ -257,7 +257,7 @@ for (const javaScriptEnabled of [true, false]) {
   });
 }
 
-test("the export opens as a file without script, and says the same", async (t) => {
+test("the export opens as a file without script and shows the same", async (t) => {
   const callboard = await startCallboard(t, { files: { "notes.txt": "buy oil" } });
   const session = await callboard.converse("read notes.txt", "write a report about tea");
   const served = await openSession(t, browser, callboard, session);
@@ -272,7 +272,7 @@ test("the export opens as a file without script, and says the same", async (t) =
   assert.match((await seen(page.locator(".tool-block .body"))).join(), /buy oil/);
 });
 
-test("on a phone no log needs sideways scrolling, closed or open, in any look", async (t) => {
+test("no log on a phone needs sideways scrolling in any look", async (t) => {
   for (const name of ["home", ...gallery.names]) {
     const page = await browser.newPage(t, PHONE);
     await openDrawn(page, name, gallery.html(name));
@@ -289,14 +289,14 @@ test("on a phone no log needs sideways scrolling, closed or open, in any look", 
   }
 });
 
-test("on a phone everything that can be touched is large enough to be hit", async (t) => {
+test("touch targets on a phone are large enough", async (t) => {
   for (const [name, look] of [["home", "widget"], ["tools", "widget"], ["tools", "badges"],
     ["tools", "timeline"], ["approval", "widget"], ["queue", "widget"], ["failed", "panels"]]) {
     const page = await browser.newPage(t, PHONE);
     await openDrawn(page, name, gallery.html(name));
     await setRoot(page, { toolDisplay: look });
     assert.deepEqual(await page.evaluate(smallTargets, "main"), [], `${name}, ${look}`);
-    // Where a question covers the page, little of it is left to aim at.
+    // A card that covers the page leaves few touch targets.
     if (name !== "approval") await openAll(page);
     assert.deepEqual(await page.evaluate(smallTargets, "main"), [], `${name}, ${look}, open`);
     await page.locator(".drawer").click();
@@ -312,7 +312,7 @@ test("on a phone everything that can be touched is large enough to be hit", asyn
   }
 });
 
-/** What a finger of 44 pixels misses, if it aims at the middle. Runs in the browser. @param {string} within */
+/** The targets that a finger of 44 pixels misses when it aims at their centre. Runs in the browser. @param {string} within */
 function smallTargets(within) {
   const half = 21;
   const all = document.querySelectorAll(`${within} :is(button, select, summary, input, a)`);
@@ -330,7 +330,7 @@ function smallTargets(within) {
   });
 }
 
-test("on a phone the list is a drawer: by its button, by swipe; a tap beside it or Escape closes it", async (t) => {
+test("the list on a phone is a drawer with a button, swipe, tap and Escape", async (t) => {
   const page = await browser.newPage(t, PHONE);
   await openDrawn(page, "tools", gallery.html("tools"));
   const list = page.getByRole("navigation", { name: "Sessions" });
@@ -360,7 +360,7 @@ async function swipe(page, from, to) {
   await touch("touchEnd");
 }
 
-test("dark as the system or as the setting says", async (t) => {
+test("the theme follows the system or the setting", async (t) => {
   const page = await browser.newPage(t, { colorScheme: "dark" });
   await openDrawn(page, "tools", gallery.html("tools"));
   const brightness = () =>
@@ -381,7 +381,7 @@ test("dark as the system or as the setting says", async (t) => {
   assert.ok((await brightness()) > 200, "the system is light");
 });
 
-test("long output is cut, and all of it is a click away", async (t) => {
+test("long output is cut and can be fetched whole", async (t) => {
   const callboard = await startCallboard(t);
   const text = Array.from({ length: 9000 }, (_, idx) => `line ${idx}`).join("\n");
   const call = { responseId: "r1", callId: "r1.0" };
@@ -409,7 +409,7 @@ test("long output is cut, and all of it is a click away", async (t) => {
   assert.doesNotMatch(await conversationText(page), /line 4500\b/);
 });
 
-test("a file gets its colours when its block is opened, and says the same before", async (t) => {
+test("a file is highlighted when its block is opened", async (t) => {
   const callboard = await startCallboard(t, { files: { "main.rs": "fn main() {\n    let a = 1;\n}\n" } });
   const session = await callboard.converse("read main.rs");
   const page = await openSession(t, browser, callboard, session);
@@ -424,7 +424,7 @@ test("a file gets its colours when its block is opened, and says the same before
   assert.equal(await file.locator(":scope > pre").isVisible(), false, "it is there once");
 });
 
-test("a picture from elsewhere is shown on a click, to those who want that", async (t) => {
+test("a remote picture is shown on a click, if the setting allows it", async (t) => {
   const callboard = await startCallboard(t);
   await callboard.importLog("pictures", [
     { type: "session_created", agent: "demo", title: "Pictures" },

@@ -1,5 +1,5 @@
-// Runs of the demo agent in a real browser: what shows while they go on, when they are stopped, when
-// the page or the server goes away in the middle. What the demo agent cannot do is a hand-written log.
+// Runs of the demo agent in a real browser: while they are active, when they are stopped, when
+// the page or the server disconnects. A hand-written log covers what the demo agent cannot do.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -14,7 +14,7 @@ import {
   mark,
   noteValues,
   openSession,
-  say,
+  sendMessage,
   seen,
   sessionOf,
   setRoot,
@@ -24,10 +24,10 @@ import { fromLog, openDrawn, useGallery } from "./gallery.mjs";
 const browser = useBrowser();
 const gallery = useGallery();
 
-test("X4.1 a call goes from calling to its result, and stays there after a reload", async (t) => {
+test("X4.1 a call goes from calling to its result and survives a reload", async (t) => {
   const page = await openSession(t, browser, await startCallboard(t, { config: NATURAL }));
   const states = await noteValues(page, ".tool-block", "class");
-  await say(page, "what time is it in Paris");
+  await sendMessage(page, "what time is it in Paris");
   await answered(page);
   assert.deepEqual(await states(), ["tool-block pending", "tool-block success"]);
   await page.reload();
@@ -35,10 +35,10 @@ test("X4.1 a call goes from calling to its result, and stays there after a reloa
   assert.equal(await page.locator(".tool-widget").getAttribute("data-state"), "complete");
 });
 
-test("X4.2 two calls at once both get their results, and keep them", async (t) => {
+test("X4.2 two parallel calls get and keep their results", async (t) => {
   const page = await openSession(t, browser, await startCallboard(t, { config: NATURAL }));
   await setRoot(page, { toolDisplay: "timeline" });
-  await say(page, "what time is it in Paris and Tokyo?");
+  await sendMessage(page, "what time is it in Paris and Tokyo?");
   await answered(page);
   const states = page.locator(".tool-block .state");
   assert.deepEqual(await seen(states), ["done", "done"]);
@@ -47,10 +47,10 @@ test("X4.2 two calls at once both get their results, and keep them", async (t) =
   assert.equal(await page.locator(".tool-block.success").count(), 2);
 });
 
-test("X4.3 reload in the middle of a run gives the same page, and it goes on live", async (t) => {
+test("X4.3 a reload during a run gives the same page, which stays live", async (t) => {
   const callboard = await startCallboard(t, { config: NATURAL });
   const page = await openSession(t, browser, callboard);
-  await say(page, "tell me a story");
+  await sendMessage(page, "tell me a story");
   await page.getByText("Once there was").waitFor();
   await page.reload();
   await page.locator(".typing").waitFor({ state: "attached" });
@@ -67,10 +67,10 @@ test("X4.3 reload in the middle of a run gives the same page, and it goes on liv
   await callboard.api(`sessions/${sessionOf(page)}/cancel`, { method: "POST" });
 });
 
-test("X5.1 a message, its calls, the answer, in this order", async (t) => {
+test("X5.1 a message, its calls and the answer are in this order", async (t) => {
   const page = await openSession(t, browser, await startCallboard(t, { config: NATURAL }));
   await setRoot(page, { toolDisplay: "timeline" });
-  await say(page, "what time is it in Paris");
+  await sendMessage(page, "what time is it in Paris");
   await answered(page);
   const kinds = await page
     .locator(".bubble, .messages .text, .messages .tool-block")
@@ -79,9 +79,9 @@ test("X5.1 a message, its calls, the answer, in this order", async (t) => {
   assert.deepEqual(plain, ["bubble", "text commentary", "tool-block success", "text final"]);
 });
 
-test("X5.2 X6.8 stopped in the text: what came stays and is marked, also after a reload", async (t) => {
+test("X5.2 X6.8 a text that was stopped stays and is marked", async (t) => {
   const page = await openSession(t, browser, await startCallboard(t, { config: NATURAL }));
-  await say(page, "tell me a story");
+  await sendMessage(page, "tell me a story");
   await page.getByText("Once there was").waitFor();
   await page.getByRole("button", { name: "Stop" }).click();
   await answered(page);
@@ -94,7 +94,7 @@ test("X5.2 X6.8 stopped in the text: what came stays and is marked, also after a
   await page.getByRole("button", { name: "Continue" }).waitFor();
 });
 
-test("X5.3 X6.9 stopped in a tool, on a hand-written log: amber, live and after a reload", async (t) => {
+test("X5.3 X6.9 a stopped call of a log is amber, live and after a reload", async (t) => {
   const page = await browser.newPage(t);
   const faults = listFaults(page);
   const { first, patches } = gallery.replay("stopped");
@@ -119,11 +119,11 @@ test("X5.3 X6.9 stopped in a tool, on a hand-written log: amber, live and after 
   assert.deepEqual(faults, []);
 });
 
-test("X5.3 X6.9 stopped in a tool that runs: it ends, and says so, live and after a reload", async (t) => {
+test("X5.3 X6.9 a stopped call of a running agent ends and is marked", async (t) => {
   const callboard = await startCallboard(t, { config: `${NATURAL}[approvals]\nshell = "allow"\n` });
   const page = await openSession(t, browser, callboard);
   await setRoot(page, { toolDisplay: "timeline" });
-  await say(page, "run echo begun; sleep 600");
+  await sendMessage(page, "run echo begun; sleep 600");
   const block = page.locator(".tool-block");
   await page.locator(".tool-block[data-state=running]").waitFor();
   await page.locator(".tool-block [data-stream=stdout]", { hasText: "begun" }).waitFor({ state: "attached" });
@@ -140,9 +140,9 @@ test("X5.3 X6.9 stopped in a tool that runs: it ends, and says so, live and afte
   await isInterrupted();
 });
 
-test("Escape after Ctrl+K leaves the search, and stops the run if nothing was searched for", async (t) => {
+test("Escape after Ctrl+K leaves the search, or stops the run if it is empty", async (t) => {
   const page = await openSession(t, browser, await startCallboard(t, { config: NATURAL }));
-  await say(page, "tell me a story");
+  await sendMessage(page, "tell me a story");
   await page.getByText("Once there was").waitFor();
   await page.keyboard.press("Control+k");
   await page.keyboard.type("story");
@@ -156,7 +156,7 @@ test("Escape after Ctrl+K leaves the search, and stops the run if nothing was se
   await page.locator(".interrupted-mark").waitFor();
 });
 
-test("X6.7 after a stop and a reload the order is that of what happened: text before its tools", async (t) => {
+test("X6.7 text stays before its tools after a stop and a reload", async (t) => {
   const page = await browser.newPage(t);
   await openDrawn(page, "stopped", gallery.html("stopped"));
   await setRoot(page, { toolDisplay: "timeline" });
@@ -174,25 +174,25 @@ test("X6.7 after a stop and a reload the order is that of what happened: text be
   ]);
 });
 
-test("two tabs are in step, whichever of them speaks", async (t) => {
+test("two tabs show the same, whichever sends", async (t) => {
   const callboard = await startCallboard(t, { config: NATURAL });
   const one = await openSession(t, browser, callboard);
   const two = await openSession(t, browser, callboard, sessionOf(one));
-  await say(one, "what time is it in Tokyo");
+  await sendMessage(one, "what time is it in Tokyo");
   await answered(two);
-  await say(two, "what time is it in Paris");
+  await sendMessage(two, "what time is it in Paris");
   await answered(one, 2);
   await answered(two, 2);
   const [a, b] = await Promise.all([one, two].map((it) => it.evaluate(fromLog, null)));
   assert.deepEqual(a, b);
 });
 
-test("two tabs are in step while the agent works: at each number both show the same", async (t) => {
+test("two tabs show the same at each record while the agent works", async (t) => {
   const callboard = await startCallboard(t, { config: NATURAL, files: { "notes.txt": "buy oil" } });
   const one = await openSession(t, browser, callboard);
   const two = await openSession(t, browser, callboard, sessionOf(one));
   for (const page of [one, two]) await page.evaluate(`(${noteHeads})(${fromLog})`);
-  await say(two, "list the files, then read notes.txt and write a report about lamps");
+  await sendMessage(two, "list the files, then read notes.txt and write a report about lamps");
   await answered(one);
   await answered(two);
   const [a, b] = await Promise.all([one, two].map((it) => it.evaluate(() => /** @type {any} */ (window).shownAt)));
@@ -202,7 +202,7 @@ test("two tabs are in step while the agent works: at each number both show the s
   assert.ok(both.length > 10, `${both.length} moments`);
 });
 
-/** Keeps what the page shows at each number that it comes to. Runs in the browser. @param {typeof fromLog} fromLog */
+/** Records the content of the page at each record number. Runs in the browser. @param {typeof fromLog} fromLog */
 function noteHeads(fromLog) {
   /** @type {Record<string, string[]>} */
   const shownAt = {};
@@ -211,7 +211,7 @@ function noteHeads(fromLog) {
   Object.assign(window, { shownAt });
 }
 
-test("a page whose server is frozen says so, and finds it when it goes on", async (t) => {
+test("a page detects a frozen server and reconnects", async (t) => {
   const callboard = await startCallboard(t);
   const id = await callboard.converse();
   const page = await browser.newPage(t);
@@ -220,7 +220,7 @@ test("a page whose server is frozen says so, and finds it when it goes on", asyn
   await page.goto(`${callboard.base}s/${id}?token=${callboard.token}`);
   const socket = await connection;
   const answer = () => socket.waitForEvent("framereceived", ({ payload }) => `${payload}`.includes('"pong"'));
-  /** The page asks after the server now and then, and it has as long to answer. */
+  /** The page pings the server at intervals, and waits as long for the reply. */
   const later = () => page.clock.fastForward(15_000);
   await socket.waitForEvent("framereceived");
   for (let idx = 0; idx < 3; idx++) await Promise.all([answer(), later()]);
@@ -236,7 +236,7 @@ test("a page whose server is frozen says so, and finds it when it goes on", asyn
   await gone.waitFor({ state: "hidden" });
 });
 
-test("a page whose server restarts says so, and shows what was said meanwhile", async (t) => {
+test("a page detects a restart and shows new messages", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard);
   await mark(page);
@@ -250,10 +250,10 @@ test("a page whose server restarts says so, and shows what was said meanwhile", 
   assert.ok(await isMarked(page), "without a reload");
 });
 
-test("while it runs the foot says what for and since when, and is silent afterwards", async (t) => {
+test("the footer shows the activity and its time while a run is active", async (t) => {
   const callboard = await startCallboard(t, { config: NATURAL });
   const page = await openSession(t, browser, callboard);
-  await say(page, "tell me a story");
+  await sendMessage(page, "tell me a story");
   const now = page.locator(".foot .now");
   await now.getByText("Writing").waitFor();
   await now.locator(".clock", { hasText: /^\d+s$/ }).waitFor();
@@ -265,9 +265,9 @@ test("while it runs the foot says what for and since when, and is silent afterwa
   );
 });
 
-test("a failed run shows a banner with what to do; try again answers again", async (t) => {
+test("a failed run shows a banner, and Try again answers again", async (t) => {
   const page = await openSession(t, browser, await startCallboard(t));
-  await say(page, "break");
+  await sendMessage(page, "break");
   await page.locator(".banner").waitFor();
   assert.match(await conversationText(page), /break/);
   await page.getByRole("button", { name: "Try again" }).click();

@@ -1,16 +1,16 @@
-// What the scripted model does: scenarios, turn by turn, and its tools as those call them who ask it.
+// The scenarios of the scripted model, turn by turn, and its tools by the names of each client.
 
 import path from "node:path";
 
 /**
  * @typedef {import("./protocols.mjs").Gate} Gate
  *
- * A call is told what it is for; see TOOLS for what becomes of it.
+ * A call names its purpose, which TOOLS maps to a tool.
  * @typedef {{kind: "use", tool: string, args: Record<string, string>}} Use
  * @typedef {import("./protocols.mjs").Words | Gate | Use} Part
  * @typedef {{refusal: number, message: string}} Refusal
  *
- * What it does the first time, the second time, and so on; the last is for good.
+ * The parts of the first attempt, the second, and so on; the last one is repeated.
  * @typedef {{tries: (Part[] | Refusal)[]}} Tries
  */
 
@@ -26,11 +26,11 @@ const cut = { kind: "cut" };
 const fail = { kind: "fail" };
 /** @param {string} command @returns {Part} */
 const shell = (command) => ({ kind: "use", tool: "shell", args: { command } });
-/** Not waited for. @param {string} command @returns {Part} */
+/** A command in the background. @param {string} command @returns {Part} */
 const shellAside = (command) => ({ kind: "use", tool: "shellAside", args: { command } });
-/** Outside of the sandbox, where there is one, in this folder of the workspace. @param {string} command @param {string} folder @returns {Part} */
+/** A command outside of the sandbox, if there is one, in this folder of the workspace. @param {string} command @param {string} folder @returns {Part} */
 const escalate = (command, folder) => ({ kind: "use", tool: "escalate", args: { command, folder } });
-/** An agent of the program's own. @param {string} words @returns {Part} */
+/** A sub-agent of the program. @param {string} words @returns {Part} */
 const delegate = (words) => ({ kind: "use", tool: "delegate", args: { text: words } });
 /** @param {string} path @param {string} content @returns {Part} */
 const write = (path, content) => ({ kind: "use", tool: "write", args: { path, content } });
@@ -43,13 +43,13 @@ const listAgents = { kind: "use", tool: "agents", args: {} };
 /** @param {string} words @returns {Part} */
 const note = (words) => ({ kind: "use", tool: "note", args: { text: words } });
 
-/** Something to be chosen by a person. @type {Part} */
+/** A choice for a person. @type {Part} */
 const choice = { kind: "use", tool: "choose", args: {} };
 
 /** @param {string} agent @param {string} words @returns {Part} */
 const ask = (agent, words) => ({ kind: "use", tool: "ask", args: { agent, text: words, session: "new" } });
 
-/** What the model does, turn by turn. @type {Record<string, (Part[] | Refusal | Tries)[]>} */
+/** The turns of each scenario. @type {Record<string, (Part[] | Refusal | Tries)[]>} */
 export const SCENARIOS = {
   hello: [[text("Hello! This answer comes in several small pieces.")]],
   tools: [
@@ -126,13 +126,13 @@ export const SCENARIOS = {
 };
 
 /**
- * The tools by what they do, as those who may ask call them and want their arguments. The first that a
+ * The tools by purpose, with the names and arguments of each client. The first one that a
  * request offers is called.
  * @type {Record<string, Record<string, (args: Record<string, string>, folder: string) => object | string>>}
  */
 export const TOOLS = {
   shell: {
-    // It would go on behind the model's back after ten seconds.
+    // Otherwise it would continue in the background after ten seconds.
     exec_command: ({ command }) => ({ cmd: command, yield_time_ms: 60_000 }),
     Bash: ({ command }) => ({ command, description: "Run a command" }),
     bash: ({ command }) => ({ command }),
@@ -188,7 +188,7 @@ export const TOOLS = {
     read_file: ({ path }) => ({ path }),
     exec_command: ({ path }) => ({ cmd: `cat ${path}` }),
   },
-  // Callboard's own, which programs know as those of an MCP server.
+  // Callboard's own tools, which programs get from an MCP server.
   agents: { mcp__callboard__agents_list: () => ({}), agents_list: () => ({}) },
   ask: { mcp__callboard__agents_message: (args) => args, agents_message: (args) => args },
   note: { mcp__callboard__callboard_note: ({ text }) => ({ text }), callboard_note: ({ text }) => ({ text }) },

@@ -1,4 +1,4 @@
-// What a reader does with sessions and messages: write, rename, delete, search, edit, set, sign in.
+// Actions on sessions and messages: write, rename, delete, search, edit, configure, sign in.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -11,7 +11,7 @@ import {
   conversationText,
   field,
   openSession,
-  say,
+  sendMessage,
   seen,
   sessionOf,
 } from "./drive.mjs";
@@ -38,12 +38,12 @@ test("a draft is kept for each session until it is sent", async (t) => {
   assert.equal(await field(page).inputValue(), "half a thought");
   await page.goto(two);
   assert.equal(await field(page).inputValue(), "another");
-  await say(page, "help");
+  await sendMessage(page, "help");
   await page.reload();
   assert.equal(await field(page).inputValue(), "");
 });
 
-test("a sent message shows at once, and its record takes its place", async (t) => {
+test("a sent message shows immediately, and its record replaces it", async (t) => {
   const page = await openSession(t, browser, await startCallboard(t));
   const held = hold(page);
   await field(page).fill("what time is it in Tokyo");
@@ -57,7 +57,7 @@ test("a sent message shows at once, and its record takes its place", async (t) =
   assert.deepEqual(await seen(page.locator(".bubble")), ["what time is it in Tokyo"]);
 });
 
-test("a message that cannot be sent comes back, before what was written since", async (t) => {
+test("a message that cannot be sent returns to the composer", async (t) => {
   const page = await openSession(t, browser, await startCallboard(t));
   const held = hold(page);
   await field(page).fill("one");
@@ -70,7 +70,7 @@ test("a message that cannot be sent comes back, before what was written since", 
   assert.equal(await page.locator(".sending").count(), 0);
 });
 
-/** Holds the next message back. @param {Page} page @returns {Promise<(what: "go" | "fail") => void>} */
+/** Holds the next message. @param {Page} page @returns {Promise<(what: "go" | "fail") => void>} */
 function hold(page) {
   return new Promise((resolve) => {
     void page.route("**/messages", async (route) => {
@@ -80,7 +80,7 @@ function hold(page) {
   });
 }
 
-test("Enter sends, Shift+Enter breaks the line, and the field grows with it", async (t) => {
+test("Enter sends, and Shift+Enter adds a line", async (t) => {
   const page = await openSession(t, browser, await startCallboard(t));
   await field(page).focus();
   const before = (await field(page).boundingBox())?.height ?? 0;
@@ -94,11 +94,11 @@ test("Enter sends, Shift+Enter breaks the line, and the field grows with it", as
   assert.deepEqual(await page.locator(".bubble").allTextContents(), ["help\nplease"]);
 });
 
-test("a message that is said while the agent works waits in sight, and can be taken back", async (t) => {
+test("a message sent during a run is shown as queued and can be removed", async (t) => {
   const page = await openSession(t, browser, await startCallboard(t, { config: NATURAL }));
-  await say(page, "tell me a story");
+  await sendMessage(page, "tell me a story");
   await page.getByText("Once there was").waitFor();
-  await say(page, "help");
+  await sendMessage(page, "help");
   const queued = page.locator(".queued");
   await queued.getByText("starts when the agent has finished").waitFor();
   assert.equal(await page.locator(".sending").count(), 0);
@@ -108,7 +108,7 @@ test("a message that is said while the agent works waits in sight, and can be ta
   await answered(page);
 });
 
-test("a session is renamed everywhere at once; Escape leaves it, and nothing typed is lost", async (t) => {
+test("a session is renamed everywhere, and no text is lost", async (t) => {
   const callboard = await startCallboard(t);
   const session = await callboard.converse("what time is it in Tokyo");
   const page = await openSession(t, browser, callboard, session);
@@ -141,7 +141,7 @@ test("a session is renamed everywhere at once; Escape leaves it, and nothing typ
   assert.equal(await page.getByRole("heading", { level: 1 }).innerText(), "Watches");
 });
 
-test("a session that waits for a person is in sight, whatever the list shows", async (t) => {
+test("a session that waits for a person is always in view", async (t) => {
   const callboard = await startCallboard(t);
   const { id: waits } = await callboard.api("sessions", { body: { agent: "demo", title: "Asks" } });
   const ask = async (/** @type {string} */ text) => {
@@ -172,7 +172,7 @@ test("a session that waits for a person is in sight, whatever the list shows", a
   }
 });
 
-test("an archived session says so, leaves the list, and can be brought back", async (t) => {
+test("an archived session leaves the list and can be restored", async (t) => {
   const callboard = await startCallboard(t);
   const session = await callboard.converse("help");
   const page = await openSession(t, browser, callboard, session);
@@ -189,7 +189,7 @@ test("an archived session says so, leaves the list, and can be brought back", as
   await page.locator(".heading:not([data-archived])").waitFor();
 });
 
-test("a line parts the list from the link to the archive, and the archive's heading stands where titles do", async (t) => {
+test("a line separates the list from the archive link", async (t) => {
   const callboard = await startCallboard(t);
   const session = await callboard.converse("help");
   await callboard.api(`sessions/${session}`, { method: "PATCH", body: { archived: true } });
@@ -210,7 +210,7 @@ test("a line parts the list from the link to the archive, and the archive's head
   assert.equal(await left("#sidebar h2"), await left("#sessions .day"));
 });
 
-test("a list that is current is not drawn again when the page connects again", async (t) => {
+test("a current list is not redrawn on a reconnect", async (t) => {
   const callboard = await startCallboard(t);
   const session = await callboard.converse("help");
   const page = await browser.newPage(t);
@@ -231,7 +231,7 @@ test("a list that is current is not drawn again when the page connects again", a
   assert.ok(await line.evaluate((it) => /** @type {any} */ (it).isSame), "the element is the same");
 });
 
-test("sessions are listed by day, in the reader's time zone, also when the day changes", async (t) => {
+test("sessions are grouped by day in the reader's time zone", async (t) => {
   const callboard = await startCallboard(t);
   const ages = { today: 0, yesterday: 1, week: 6, older: 50 };
   const noon = new Date().setUTCHours(12, 0, 0, 0);
@@ -249,13 +249,13 @@ test("sessions are listed by day, in the reader's time zone, also when the day c
   const first = ["Today", "today", "Yesterday", "yesterday", "Previous 7 days", "week"];
   assert.deepEqual(await words(), [...first, older, "older"]);
   await callboard.api("sessions/week/messages", { body: { text: "help" } });
-  // Where something was said, the session is of today.
+  // A session with a new message belongs to today.
   await until(async () => `${(await words()).filter((it) => /^[A-Z]/.test(it))}` === `${["Today", "Yesterday", older]}`);
   await page.clock.fastForward(86_400_000);
   assert.ok((await words()).includes("Previous 7 days"), "yesterday is two days ago");
 });
 
-test("search finds words in all sessions and leads to them", async (t) => {
+test("search finds words in all sessions and links to them", async (t) => {
   const callboard = await startCallboard(t);
   const clocks = await callboard.converse("what time is it in Tokyo", "help", "write a report about tea");
   await callboard.converse("help");
@@ -287,11 +287,11 @@ test("search finds words in all sessions and leads to them", async (t) => {
   await page.locator("#sessions li").first().waitFor();
 });
 
-test("an earlier message can be said in other words; what it replaced is behind a link", async (t) => {
+test("an earlier message can be edited, and a link shows what it replaced", async (t) => {
   const page = await openSession(t, browser, await startCallboard(t));
-  await say(page, "what time is it in Tokyo");
+  await sendMessage(page, "what time is it in Tokyo");
   await answered(page);
-  await say(page, "help");
+  await sendMessage(page, "help");
   await answered(page, 2);
   const first = page.locator('.message[data-role="user"]').first();
   await first.hover();
@@ -314,7 +314,7 @@ test("an earlier message can be said in other words; what it replaced is behind 
   assert.equal(await field(page).inputValue(), "");
 });
 
-test("settings hold at once, after a reload, and in another tab after its reload", async (t) => {
+test("settings apply immediately, after a reload and in other tabs", async (t) => {
   const callboard = await startCallboard(t);
   const session = await callboard.converse("what time is it in Tokyo");
   const page = await openSession(t, browser, callboard, session);
@@ -346,7 +346,7 @@ test("settings hold at once, after a reload, and in another tab after its reload
   assert.deepEqual(await look(other), wanted);
 });
 
-test("? lists the keys, and each of them works", async (t) => {
+test("? lists the keys, and each works", async (t) => {
   const page = await openSession(t, browser, await startCallboard(t));
   await field(page).blur();
   await page.keyboard.press("?");
@@ -359,7 +359,7 @@ test("? lists the keys, and each of them works", async (t) => {
   await page.keyboard.type("ow?");
   assert.equal(await field(page).inputValue(), "how?", "text goes to the composer, and is no shortcut there");
   await field(page).fill("");
-  await say(page, "what time is it in Tokyo");
+  await sendMessage(page, "what time is it in Tokyo");
   await answered(page);
   await field(page).blur();
   await page.keyboard.press("Alt+o");
@@ -368,9 +368,9 @@ test("? lists the keys, and each of them works", async (t) => {
   await page.getByRole("heading", { name: "What would you like to do?" }).waitFor();
 });
 
-test("Escape closes what is on top, one thing at a time, and only then stops the run", async (t) => {
+test("Escape closes one layer at a time before it stops the run", async (t) => {
   const page = await openSession(t, browser, await startCallboard(t, { config: NATURAL }));
-  await say(page, "tell me a story");
+  await sendMessage(page, "tell me a story");
   await page.getByText("Once there was").waitFor();
   /** @type {string[]} */
   const stops = [];
@@ -413,7 +413,7 @@ test("the menu works by keyboard", async (t) => {
   await page.getByRole("dialog", { name: "Rename" }).waitFor();
 });
 
-test("with a password the page asks for it, and opens when it is right", async (t) => {
+test("a server with a password asks for it", async (t) => {
   const callboard = await startCallboard(t);
   callboard.setPassword("correct horse battery");
   const page = await browser.newPage(t);
@@ -429,7 +429,7 @@ test("with a password the page asks for it, and opens when it is right", async (
   await page.getByLabel("Password").waitFor();
 });
 
-test("renaming and archiving leave a session where it stands, and the open one is in view", async (t) => {
+test("renaming and archiving keep the position in the list", async (t) => {
   const callboard = await startCallboard(t);
   const oldest = await callboard.converse("time in Lima");
   for (let n = 0; n < 40; n++) await callboard.api("sessions", { body: { agent: "demo", title: `Session ${n}` } });
@@ -453,7 +453,7 @@ test("renaming and archiving leave a session where it stands, and the open one i
   assert.equal((await callboard.api(`sessions/${oldest}`)).updatedAt, updatedAt);
 });
 
-test("a long first message is the title as far as there is room, and editing it changes the title", async (t) => {
+test("the first message is the title, shortened, and an edit changes it", async (t) => {
   const callboard = await startCallboard(t);
   const words = "please look for the keeper of the lighthouse who forgot to fill the lamps with oil";
   const page = await openSession(t, browser, callboard, await callboard.converse(words));

@@ -1,4 +1,4 @@
-// What the settings show and hide, while an answer comes and afterwards.
+// Parts that the settings show and hide, during an answer and afterwards.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -19,8 +19,8 @@ let gallery;
 /** @type {(() => void)[]} */
 const ends = [];
 
-/** An answer that says something, thinks, calls a tool, and then answers. @param {string} said */
-function log(said, archived = false) {
+/** An answer with commentary, thinking, a call and a final text. @param {string} words */
+function log(words, archived = false) {
   const it = { responseId: "r" };
   const call = { ...it, callId: "r.2" };
   return [
@@ -32,8 +32,8 @@ function log(said, archived = false) {
     { ...it, type: "thinking_start", partId: "r.0" },
     { ...it, type: "thinking_done", partId: "r.0", text: "Where is it?" },
     { ...it, type: "text_start", partId: "r.1" },
-    { ...it, type: "text_delta", partId: "r.1", delta: said },
-    { ...it, type: "text_done", partId: "r.1", text: said },
+    { ...it, type: "text_delta", partId: "r.1", delta: words },
+    { ...it, type: "text_done", partId: "r.1", text: words },
     { ...call, type: "tool_call_start", toolName: "look", executor: "server" },
     { ...call, type: "tool_arguments_done", arguments: "{}", summary: "", validation: "not_required" },
     { ...call, type: "tool_running" },
@@ -50,19 +50,19 @@ function log(said, archived = false) {
 before(() => {
   const folder = mkdtempSync(path.join(tmpdir(), "callboard-settings-"));
   ends.push(() => rmSync(folder, { recursive: true }));
-  for (const [name, said, archived] of /** @type {[string, string, boolean][]} */ ([
+  for (const [name, words, archived] of /** @type {[string, string, boolean][]} */ ([
     ["short", SHORT, false],
     ["long", LONG, false],
     ["archived", SHORT, true],
   ])) {
-    writeFileSync(path.join(folder, `${name}.jsonl`), logLines(name, log(said, archived)));
+    writeFileSync(path.join(folder, `${name}.jsonl`), logLines(name, log(words, archived)));
   }
   gallery = drawGallery({ after: (end) => void ends.push(end) }, folder);
 });
 after(() => ends.forEach((end) => end()));
 
 /**
- * A page on which the answer comes; `until` shows it up to and with a record of that kind.
+ * A page that receives the answer; `until` applies records up to and including one of that kind.
  * @param {any} t @param {string} name @param {Record<string, string>} settings
  */
 async function open(t, name, settings) {
@@ -74,8 +74,8 @@ async function open(t, name, settings) {
   const rest = [...patches];
   return {
     page,
-    /** Without the way to open what is cut. */
-    said: async () => (await seen(page.locator(".messages .text"))).map((it) => it.replace(/^Show all /, "")),
+    /** The text without the links to cut parts. */
+    words: async () => (await seen(page.locator(".messages .text"))).map((it) => it.replace(/^Show all /, "")),
     /** @param {string} type */
     async until(type) {
       const seq = kinds.indexOf(type) + 1;
@@ -88,8 +88,8 @@ async function open(t, name, settings) {
 }
 
 for (const look of ["widget", "badges"]) {
-  // With badges nothing would open what was held back, so it stands there once it is decided.
-  test(`reveal in the look ${look}: what was shown as it came stays`, async (t) => {
+  // Badges cannot open held text, so it is shown once it is classified.
+  test(`reveal in the look ${look}: parts that were shown live stay`, async (t) => {
     for (const [reveal, name, comes, stays] of /** @type {[string, string, boolean, boolean][]} */ ([
       ["live", "short", true, true],
       ["live", "long", true, true],
@@ -97,23 +97,23 @@ for (const look of ["widget", "badges"]) {
       ["deferred", "short", false, look === "badges"],
       ["deferred", "long", false, look === "badges"],
     ])) {
-      const { said, until, all } = await open(t, name, { toolDisplay: look, reveal });
+      const { words, until, all } = await open(t, name, { toolDisplay: look, reveal });
       const text = name === "long" ? LONG : SHORT;
       await until("text_delta");
-      assert.deepEqual(await said(), comes ? [text] : [], `${reveal}, ${name}, as it comes`);
+      assert.deepEqual(await words(), comes ? [text] : [], `${reveal}, ${name}, as it comes`);
       await until("tool_running");
-      assert.deepEqual(await said(), stays ? [text] : [], `${reveal}, ${name}, as a call runs`);
+      assert.deepEqual(await words(), stays ? [text] : [], `${reveal}, ${name}, as a call runs`);
       await all();
-      assert.deepEqual(await said(), [...(stays ? [text] : []), "It is here."], `${reveal}, ${name}, at the end`);
+      assert.deepEqual(await words(), [...(stays ? [text] : []), "It is here."], `${reveal}, ${name}, at the end`);
     }
   });
 }
 
-test("reveal smart: who loads the page again does not wait again for what was there", async (t) => {
+test("reveal smart: a reload shows earlier parts immediately", async (t) => {
   const page = await browser.newPage(t);
   const { pages } = gallery.replay("short");
   const seq = log(SHORT).findIndex(({ type }) => type === "text_delta") + 1;
-  // Whoever waits would wait for twenty minutes.
+  // A page that waited would wait for twenty minutes.
   const devtools = await page.context().newCDPSession(page);
   await devtools.send("Animation.enable");
   await devtools.send("Animation.setPlaybackRate", { playbackRate: 0.001 });
@@ -122,21 +122,21 @@ test("reveal smart: who loads the page again does not wait again for what was th
   assert.deepEqual(await seen(page.locator(".messages .text")), [SHORT]);
 });
 
-test("without tool calls nothing is shown of them, and that the agent works is", async (t) => {
+test("hidden tool calls leave only the activity of the agent", async (t) => {
   for (const toolDisplay of ["widget", "badges", "panels", "timeline"]) {
-    const { page, said, until, all } = await open(t, "long", { toolDisplay, showToolCalls: "false" });
+    const { page, words, until, all } = await open(t, "long", { toolDisplay, showToolCalls: "false" });
     for (const moment of ["run_start", "tool_running", "step_finish"]) {
       await until(moment);
       assert.ok(await page.locator(".typing").isVisible(), `${toolDisplay} at ${moment}`);
     }
     await all();
-    assert.deepEqual(await said(), ["It is here."], toolDisplay);
+    assert.deepEqual(await words(), ["It is here."], toolDisplay);
     const hidden = page.locator(".messages :is(.tool-block, .activity, .tool-calls-container, .typing)");
     assert.deepEqual(await seen(hidden), [], toolDisplay);
   }
 });
 
-test("thoughts are there or not", async (t) => {
+test("thinking is shown or hidden", async (t) => {
   const { page, all } = await open(t, "short", { toolDisplay: "timeline" });
   await all();
   assert.equal((await seen(page.locator(".thinking"))).length, 1);
@@ -144,7 +144,7 @@ test("thoughts are there or not", async (t) => {
   assert.deepEqual(await seen(page.locator(".thinking")), []);
 });
 
-test("calls are hidden in a session that was put away, and in no other", async (t) => {
+test("calls are hidden in an archived session only", async (t) => {
   for (const [name, shown] of /** @type {[string, number][]} */ ([["archived", 0], ["short", 1]])) {
     const { page, all } = await open(t, name, { toolDisplay: "timeline", hideToolCallsInArchived: "true" });
     await all();
@@ -152,7 +152,7 @@ test("calls are hidden in a session that was put away, and in no other", async (
   }
 });
 
-test("settings that are changed elsewhere show on every open page, and in its dialog", async (t) => {
+test("settings changed elsewhere show on every open page and in its dialog", async (t) => {
   const callboard = await startCallboard(t);
   const pages = [await openSession(t, browser, callboard), await openSession(t, browser, callboard)];
   const change = { toolDisplay: "badges", showThinking: false, theme: "dark" };

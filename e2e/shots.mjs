@@ -1,5 +1,5 @@
-// Pictures of the page for people to look at, in `out/`: every look of the hand-written logs, light
-// and dark, on a desktop and on a phone; and those that the README shows. Not a test: `npm run shots`.
+// Screenshots of the page for review, in `out/`: every look of the hand-written logs, light
+// and dark, on a desktop and on a phone; and those of the README. Not a test: `npm run shots`.
 
 import { mkdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -18,13 +18,13 @@ const SCREENS = {
     hasTouch: true,
   },
 };
-/** Those of the README. */
+/** Screenshots of the README. */
 const IMAGES = fileURLToPath(new URL("../docs/images/", import.meta.url));
 const README = {
   "page-light": { name: "tools", size: { viewport: { width: 1120, height: 720 } }, colorScheme: "light" },
   "approval-dark-phone": { name: "approval", size: SCREENS.phone, colorScheme: "dark" },
 };
-/** The hand-written logs lie in the past; the page's clock stands a little after them. */
+/** The hand-written logs are in the past; the page's clock is set shortly after them. */
 const NOW = new Date("2026-11-15T09:12:00Z");
 
 /** @type {(() => Promise<void> | void)[]} */

@@ -1,4 +1,4 @@
-// Signing out, seen from the pages that are open.
+// Signing out, as shown on open pages.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

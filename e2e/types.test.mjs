@@ -12,7 +12,7 @@ import { startCallboard } from "./callboard.mjs";
 const here = (/** @type {string} */ name) => fileURLToPath(new URL(name, import.meta.url));
 
 for (const [what, project] of [["the page's script", "tsconfig.json"], ["the tests", "tsconfig.tests.json"]]) {
-  test(`the types of ${what} hold`, () => {
+  test(`the types of ${what} are correct`, () => {
     const compiler = here("node_modules/typescript/bin/tsc");
     const args = [compiler, "--project", here(project)];
     const { status, stdout } = spawnSync(process.execPath, args, { encoding: "utf8" });
@@ -27,10 +27,10 @@ test("the page's script and style are formatted", () => {
   assert.equal(status, 0, stderr);
 });
 
-/** Limits of the compressed bytes that a browser is sent; neither may grow. The aim for the script is 25,000. */
+/** Limits of the compressed bytes that a browser gets; neither may grow. The aim for the script is 25,000. */
 const SENT_MAX = { script: 30_500, style: 21_400 };
 
-test("the script and the style that are sent do not grow", async (t) => {
+test("script and style stay within their size limits", async (t) => {
   const callboard = await startCallboard(t);
   const headers = { authorization: `Bearer ${callboard.token}` };
   const page = await (await fetch(callboard.base, { headers })).text();
@@ -46,7 +46,7 @@ test("the script and the style that are sent do not grow", async (t) => {
   assert.ok(sent.script <= SENT_MAX.script && sent.style <= SENT_MAX.style, sizes);
 });
 
-/** The size of a file as it is sent, compressed. @param {string} url @returns {Promise<number>} */
+/** The compressed size of a file as sent. @param {string} url @returns {Promise<number>} */
 function sentLength(url) {
   return new Promise((resolve, reject) => {
     const request = get(url, { headers: { "accept-encoding": "gzip" } }, (response) => {

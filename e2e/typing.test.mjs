@@ -39,7 +39,7 @@ function random(seed = 0) {
   };
 }
 
-/** Somebody who types at a page, and what they have typed. */
+/** A simulated person who types on a page, and the typed text. */
 class Typist {
   typed = "";
   last = "";
@@ -65,7 +65,7 @@ class Typist {
     } else await this.turn();
   }
 
-  /** Puts focus where it may be when a question comes. */
+  /** Moves the focus to a possible place before an approval appears. */
   async turn() {
     const { page } = this;
     if (this.place === "page") await page.evaluate(() => /** @type {any} */ (document.activeElement)?.blur());
@@ -95,7 +95,7 @@ class Typist {
     this.last = key;
   }
 
-  /** The page says whether it edits: the pencil may have been drawn again between focus and Enter. */
+  /** The page shows whether it edits: the pencil may have been redrawn between focus and Enter. */
   edits() {
     return this.page.locator("#editing").isVisible();
   }
@@ -160,7 +160,7 @@ async function deny(callboard, session, call, since) {
   await until(async () => (await since()).some(({ type }) => type === "run_finish"));
 }
 
-test(`${DEMO * SESSIONS} questions of the demo agent are not answered by typing`, async (t) => {
+test(`${DEMO * SESSIONS} approvals of the demo agent are not decided by typing`, async (t) => {
   t.diagnostic(`SEED=${SEED}`);
   const chance = random(SEED);
   const callboard = await startCallboard(t);
@@ -177,7 +177,7 @@ test(`${DEMO * SESSIONS} questions of the demo agent are not answered by typing`
   }
 });
 
-test(`${CLAUDE} questions of Claude Code are not answered by typing`, async (t) => {
+test(`${CLAUDE} approvals of Claude Code are not decided by typing`, async (t) => {
   t.diagnostic(`SEED=${SEED}`);
   const chance = random(SEED + 1);
   const stage = await startStage(t, "claude");
@@ -193,7 +193,7 @@ test(`${CLAUDE} questions of Claude Code are not answered by typing`, async (t) 
   }
 });
 
-test("control: the same keys decide in the card, and Escape twice stops the run", async (t) => {
+test("control: the same keys decide in the card and stop the run", async (t) => {
   const callboard = await startCallboard(t);
   const session = await callboard.converse("help");
   const page = await openSession(t, browser, callboard, session);

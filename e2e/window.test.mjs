@@ -1,18 +1,18 @@
-// A long conversation: the page keeps what is near the reader, in both directions.
+// A long conversation: the page keeps the messages near the reader, in both directions.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { useBrowser } from "./browser.mjs";
 import { NATURAL, longLog, startCallboard, until } from "./callboard.mjs";
-import { field, openSession, say } from "./drive.mjs";
+import { field, openSession, sendMessage } from "./drive.mjs";
 import { fromLog } from "./gallery.mjs";
 
 const browser = useBrowser();
 
 /** @typedef {import("playwright-core").Page} Page */
 
-/** So many messages a page may hold: those that it keeps, and those of one load. */
+/** Maximum number of messages on a page: those that it keeps and those of one load. */
 const MOST = 150;
 
 /** @param {any} t @param {Parameters<typeof startCallboard>[1]} [options] */
@@ -22,7 +22,7 @@ async function openLong(t, messages = 600, options) {
   return { callboard, page: await openSession(t, browser, callboard, "talk") };
 }
 
-/** The numbers of the questions that are there. @param {Page} page @returns {Promise<number[]>} */
+/** The numbers of the user messages on the page. @param {Page} page @returns {Promise<number[]>} */
 function numbers(page) {
   return page.evaluate(() =>
     [...document.querySelectorAll(".messages .bubble")].map((it) => Number(it.textContent?.split(" ")[1])),
@@ -30,10 +30,10 @@ function numbers(page) {
 }
 
 /**
- * Goes to one end of what is there, and waits until more of it has come.
+ * Scrolls to one end of the loaded messages, and waits until more are loaded.
  * @param {Page} page @param {"earlier" | "later"} side
  */
-async function goOn(page, side) {
+async function loadMore(page, side) {
   await page.evaluate(async (side) => {
     const link = () => document.querySelector(`#${side} a`)?.getAttribute("href");
     const before = link();
@@ -46,19 +46,19 @@ const hasMore = (/** @type {Page} */ page, /** @type {string} */ side) => page.l
 
 /** @param {Page} page */
 async function goToTop(page) {
-  while (await hasMore(page, "earlier")) await goOn(page, "earlier");
+  while (await hasMore(page, "earlier")) await loadMore(page, "earlier");
 }
 
 const expected = (from = 0, to = 300) => Array.from({ length: to - from }, (_, idx) => from + idx);
 
-test("all of a long conversation can be read, up and down again, and the page stays small", async (t) => {
+test("a long conversation can be scrolled through, and the page stays small", async (t) => {
   const { page } = await openLong(t);
   assert.equal(await page.locator(".message").count(), 50);
   for (const side of /** @type {const} */ (["earlier", "later"])) {
     /** @type {Set<number>} */
     const read = new Set(await numbers(page));
     while (await hasMore(page, side)) {
-      await goOn(page, side);
+      await loadMore(page, side);
       const there = await numbers(page);
       assert.deepEqual(there, expected(there[0], (there.at(-1) ?? 0) + 1), "in order, and none is missing");
       assert.ok((await page.locator(".message").count()) <= MOST);
@@ -68,7 +68,7 @@ test("all of a long conversation can be read, up and down again, and the page st
   }
 });
 
-test("the line that is read stays where it is, whatever is loaded before or after it and dropped", async (t) => {
+test("the visible line stays in place while messages load and unload", async (t) => {
   const { page } = await openLong(t);
   /** @type {(() => void) | undefined} */
   let letThrough;
@@ -91,7 +91,7 @@ test("the line that is read stays where it is, whatever is loaded before or afte
   assert.ok(loads > 15, `${loads} loads`);
 });
 
-/** Goes where more is loaded, and waits until nothing moves. Runs in the browser. @param {string} side */
+/** Scrolls to where more is loaded, and waits until nothing moves. Runs in the browser. @param {string} side */
 async function standNear(side) {
   const end = document.documentElement.scrollHeight - innerHeight;
   scrollTo(0, side === "earlier" ? 700 : end - 700);
@@ -114,7 +114,7 @@ async function whereAfterLoad({ side, link, line }) {
   return document.getElementById(line)?.getBoundingClientRect().top ?? NaN;
 }
 
-test("what is said at the end does not show up where the end is not; it is one click away", async (t) => {
+test("a page that is not at the end offers new messages with one click", async (t) => {
   const { page, callboard } = await openLong(t);
   await goToTop(page);
   assert.deepEqual(await numbers(page), expected(0, (await numbers(page)).length));
@@ -134,29 +134,29 @@ test("what is said at the end does not show up where the end is not; it is one c
   await page.waitForFunction(() => innerHeight + scrollY >= document.documentElement.scrollHeight - 2);
 });
 
-test("who says something is led to the end", async (t) => {
+test("sending a message scrolls to the end", async (t) => {
   const { page } = await openLong(t);
   await goToTop(page);
-  await say(page, "help");
+  await sendMessage(page, "help");
   await page.locator(".messages .bubble", { hasText: /^help$/ }).waitFor();
   await page.locator(".sending").waitFor({ state: "detached" });
   await page.waitForFunction(() => innerHeight + scrollY >= document.documentElement.scrollHeight - 2);
   await field(page).waitFor();
 });
 
-test("back at the end of a running session, the page is the one that would be loaded", async (t) => {
+test("back at the end of an active session, the page equals a loaded one", async (t) => {
   const { page, callboard } = await openLong(t, 300, { config: NATURAL });
   const text = "write a report about lamps";
-  for (const comeBack of [
+  for (const goBack of [
     () => page.getByRole("button", { name: "Jump to latest" }).click(),
     async () => {
-      while (await hasMore(page, "later")) await goOn(page, "later");
+      while (await hasMore(page, "later")) await loadMore(page, "later");
     },
   ]) {
     await goToTop(page);
     await callboard.api("sessions/talk/messages", { body: { text } });
     await until(async () => (await callboard.api("sessions/talk")).state === "running");
-    await comeBack();
+    await goBack();
     await page.locator(".messages .typing").waitFor();
     await until(async () => (await callboard.api("sessions/talk")).state === "idle");
     await page.locator(".messages .typing").waitFor({ state: "detached" });
@@ -172,7 +172,7 @@ test("back at the end of a running session, the page is the one that would be lo
   }
 });
 
-test("a link to a message leads to it, however far back, and on from there", async (t) => {
+test("a link to a message works at any distance", async (t) => {
   const { page, callboard } = await openLong(t);
   for (const [id, bubble] of [["m40", "Question 40"], ["r41", "Question 41"], ["m280", "Question 280"], ["m299", "Question 299"]]) {
     await page.goto(`${callboard.base}s/talk#m=${id}`);
@@ -183,7 +183,7 @@ test("a link to a message leads to it, however far back, and on from there", asy
   }
 });
 
-test("all of a long conversation can be read as it was, and nothing of what came later", async (t) => {
+test("a page of the past can be scrolled and shows nothing later", async (t) => {
   const { callboard, page } = await openLong(t, 400);
   const [middle] = (await callboard.events("talk")).filter(({ messageId }) => messageId === "m149");
   await page.goto(`${callboard.base}s/talk?at=${middle.seq}`);
@@ -194,7 +194,7 @@ test("all of a long conversation can be read as it was, and nothing of what came
   const read = new Set(first);
   for (const side of /** @type {const} */ (["earlier", "later"])) {
     while (await hasMore(page, side)) {
-      await goOn(page, side);
+      await loadMore(page, side);
       for (const number of await numbers(page)) read.add(number);
       assert.ok((await page.locator(".message").count()) <= MOST);
     }
@@ -203,7 +203,7 @@ test("all of a long conversation can be read as it was, and nothing of what came
   assert.deepEqual((await numbers(page)).at(-1), 149);
 });
 
-test("without script, earlier and later messages are links away", async (t) => {
+test("a page without script links to earlier and later messages", async (t) => {
   const callboard = await startCallboard(t);
   await callboard.importLog("talk", longLog(120));
   const page = await openSession(t, browser, callboard, "talk", { javaScriptEnabled: false });
@@ -224,7 +224,7 @@ test("without script, earlier and later messages are links away", async (t) => {
   assert.equal(await hasMore(page, "later"), false);
 });
 
-test("a message replaced far away leaves what is read in sight", async (t) => {
+test("replacing a distant message keeps the visible line", async (t) => {
   const { page, callboard } = await openLong(t, 300);
   await goToTop(page);
   const line = page.locator(".bubble", { hasText: /^Question 12$/ });
@@ -238,7 +238,7 @@ test("a message replaced far away leaves what is read in sight", async (t) => {
   await page.getByText("(replaced)").waitFor();
 });
 
-/** Where it stands when nothing moves any more, whatever draws it anew. @param {Page} page @param {string} text */
+/** The position when nothing moves any more, even if it is redrawn. @param {Page} page @param {string} text */
 async function restsAt(page, text) {
   return page.evaluate(async (text) => {
     const find = () => [...document.querySelectorAll(".bubble")].find((it) => it.textContent === text);

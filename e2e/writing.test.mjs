@@ -1,17 +1,17 @@
-// What somebody writes is sent once, and never lost.
+// Written text is sent once and never lost.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { useBrowser } from "./browser.mjs";
 import { startCallboard, until } from "./callboard.mjs";
-import { answered, field, openSession, say, seen, sessionOf } from "./drive.mjs";
+import { answered, field, openSession, sendMessage, seen, sessionOf } from "./drive.mjs";
 import { openDrawn, useGallery } from "./gallery.mjs";
 
 const browser = useBrowser();
 const gallery = useGallery();
 
-test("a message whose answer was lost is sent again as the same one", async (t) => {
+test("a message whose response was lost is sent again as the same one", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard);
   let isLost = false;
@@ -24,14 +24,14 @@ test("a message whose answer was lost is sent again as the same one", async (t) 
   await field(page).fill("what time is it in Tokyo");
   await page.keyboard.press("Enter");
   await until(async () => isLost && (await field(page).inputValue()) !== "");
-  await say(page, "what time is it in Tokyo");
+  await sendMessage(page, "what time is it in Tokyo");
   await answered(page);
-  const said = (await callboard.events(sessionOf(page))).filter(({ type }) => type === "user_message");
-  assert.equal(said.length, 1);
+  const messages = (await callboard.events(sessionOf(page))).filter(({ type }) => type === "user_message");
+  assert.equal(messages.length, 1);
   assert.deepEqual(await seen(page.locator("#pending > *")), []);
 });
 
-test("the first message shows at once; if it fails, the next try makes no other session", async (t) => {
+test("a failed first message is retried in the same session", async (t) => {
   const callboard = await startCallboard(t);
   const page = await browser.newPage(t);
   await page.goto(callboard.url);
@@ -59,11 +59,11 @@ test("the first message shows at once; if it fails, the next try makes no other 
 /** A file to attach. @param {string} name */
 const file = (name) => ({ name, mimeType: "text/plain", buffer: Buffer.from(name) });
 
-/** What was said in a session, as text or as names of files. @param {any} callboard @param {string} session */
-async function said(callboard, session) {
+/** The messages of a session, as text or names of files. @param {any} callboard @param {string} session */
+async function messages(callboard, session) {
   /** @type {any[]} */
   const all = await callboard.events(session);
-  // One that waited has two records.
+  // A queued message has two records.
   const messages = new Map(all.filter(({ text, messageId }) => messageId && text !== undefined).map((it) => [it.messageId, it]));
   return [...messages.values()].map(({ text, attachments }) => text || attachments[0].name);
 }
@@ -76,15 +76,15 @@ test("messages of files alone are different messages", async (t) => {
     await page.getByRole("button", { name: "Send", exact: true }).click();
     await answered(page, idx + 1);
   }
-  assert.deepEqual(await said(callboard, sessionOf(page)), ["one.txt", "two.txt"]);
+  assert.deepEqual(await messages(callboard, sessionOf(page)), ["one.txt", "two.txt"]);
 });
 
-test("messages arrive in the order in which they were said, however long a file takes", async (t) => {
+test("messages arrive in the order in which they were sent", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard);
   /** @type {() => void} */
-  let goOn = () => {};
-  const isHeld = new Promise((resume) => (goOn = () => resume(undefined)));
+  let release = () => {};
+  const isHeld = new Promise((resume) => (release = () => resume(undefined)));
   await page.route("**/api/blobs", async (route) => {
     await isHeld;
     await route.continue();
@@ -95,18 +95,18 @@ test("messages arrive in the order in which they were said, however long a file 
   await field(page).fill("second");
   await page.keyboard.press("Enter");
   await page.locator("#pending > *", { hasText: "second" }).waitFor();
-  goOn();
+  release();
   await answered(page, 2);
-  assert.deepEqual(await said(callboard, sessionOf(page)), ["first", "second"]);
+  assert.deepEqual(await messages(callboard, sessionOf(page)), ["first", "second"]);
 });
 
-test("what is said before the new session has opened is said in it", async (t) => {
+test("messages sent before a new session has opened go into it", async (t) => {
   const callboard = await startCallboard(t);
   const page = await browser.newPage(t);
   await page.goto(callboard.url);
   /** @type {() => void} */
-  let goOn = () => {};
-  const isHeld = new Promise((resume) => (goOn = () => resume(undefined)));
+  let release = () => {};
+  const isHeld = new Promise((resume) => (release = () => resume(undefined)));
   await page.route("**/api/sessions", async (route) => {
     await isHeld;
     await route.continue();
@@ -116,15 +116,15 @@ test("what is said before the new session has opened is said in it", async (t) =
     await page.keyboard.press("Enter");
     await page.locator("#pending .bubble", { hasText: text }).waitFor();
   }
-  goOn();
+  release();
   await page.waitForURL(/\/s\/[\w-]+$/);
   assert.equal((await callboard.api("sessions")).sessions.length, 1);
-  assert.deepEqual(await said(callboard, sessionOf(page)), ["what time is it in Tokyo", "and in Paris"]);
+  assert.deepEqual(await messages(callboard, sessionOf(page)), ["what time is it in Tokyo", "and in Paris"]);
 });
 
-test("who changes arguments goes on where they were when the question is drawn again", async (t) => {
+test("editing arguments keeps its cursor when the card is redrawn", async (t) => {
   const page = await browser.newPage(t);
-  const { say } = await openDrawn(page, "approval", gallery.html("approval"));
+  const { sendFrame } = await openDrawn(page, "approval", gallery.html("approval"));
   const sheet = page.locator(".card");
   await sheet.getByText("Edit before running").click();
   const edited = sheet.getByRole("textbox", { name: "Arguments" });
@@ -132,15 +132,15 @@ test("who changes arguments goes on where they were when the question is drawn a
   await edited.evaluate((it) => /** @type {any} */ (it).setSelectionRange(5, 7));
   const [id, html] = await sheet.evaluate((it) => [it.id, it.outerHTML]);
   await sheet.evaluate((it) => Object.assign(window, { before: it }));
-  say({ type: "patch", sessionId: "approval", seq: 1000, ops: [["put", id, html]] });
+  sendFrame({ type: "patch", sessionId: "approval", seq: 1000, ops: [["put", id, html]] });
   await page.waitForFunction(() => !(/** @type {any} */ (window).before.isConnected));
-  // What opens tells of it a frame later.
+  // A block that opens reports it one frame later.
   await page.evaluate(() => new Promise((resume) => requestAnimationFrame(() => setTimeout(resume))));
   await page.keyboard.type("X");
   assert.equal(await edited.inputValue(), '{"comXnd": "rm -r build/tmp"}');
 });
 
-test("a title that is being written outlives a lost connection", async (t) => {
+test("an unsaved title survives a lost connection", async (t) => {
   const callboard = await startCallboard(t);
   const [first, second] = [await callboard.converse("help"), await callboard.converse("help")];
   const page = await openSession(t, browser, callboard, first);
@@ -161,7 +161,7 @@ test("a title that is being written outlives a lost connection", async (t) => {
   await line.getByText("Lamps").waitFor();
 });
 
-test("an example leaves what was begun, and an edit the files that were attached to it", async (t) => {
+test("an example keeps the draft, and an edit keeps its files", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard, await callboard.converse("help"));
   await page.locator("#attach").setInputFiles({ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("x") });
@@ -181,22 +181,22 @@ test("an example leaves what was begun, and an edit the files that were attached
   assert.equal(await field(page).inputValue(), "a long thought");
 });
 
-test("a message that is steered takes the place of the one that was on its way", async (t) => {
+test("a steered message replaces its pending copy", async (t) => {
   const page = await browser.newPage(t);
   const drawn = await openDrawn(page, "tools", gallery.html("tools"));
   await page.route("**/messages", (route) => route.fulfill({ status: 202, json: { messageId: "m9", state: "steered" } }));
-  await say(page, "shorter, please");
+  await sendMessage(page, "shorter, please");
   const id = await page.locator(".parts").last().getAttribute("id");
   const html = '<div id="s9" class="steered" data-message-id="m9"><div class="bubble">shorter, please</div></div>';
-  drawn.say({ type: "patch", sessionId: "tools", seq: 1000, ops: [["add", id, html]] });
+  drawn.sendFrame({ type: "patch", sessionId: "tools", seq: 1000, ops: [["add", id, html]] });
   await page.locator(".steered").waitFor();
   await until(async () => (await page.locator("#pending > *").count()) === 0);
 });
 
-test("what is written to change a queued message stays when messages change places", async (t) => {
+test("an edit of a queued message survives a reordering", async (t) => {
   const page = await browser.newPage(t);
   const { first, patches } = gallery.replay("queue");
-  const { patch, say } = await openDrawn(page, "queue", first);
+  const { patch, sendFrame } = await openDrawn(page, "queue", first);
   for (const step of patches) {
     await patch(step);
     if ((await page.locator(".queued").count()) > 1) break;
@@ -208,20 +208,20 @@ test("what is written to change a queued message stays when messages change plac
   await box.locator("textarea:focus").waitFor();
   await box.locator("textarea").fill("in other words");
   const seq = Number(await page.evaluate(() => document.body.dataset.head)) + 1;
-  say({ type: "patch", sessionId: "queue", seq, ops: [["move", one, null], ["move", two, one]] });
+  sendFrame({ type: "patch", sessionId: "queue", seq, ops: [["move", one, null], ["move", two, one]] });
   await page.waitForFunction((seq) => document.body.dataset.head === String(seq), seq);
   assert.equal(await box.locator("textarea").inputValue(), "in other words");
   assert.ok(await box.locator("textarea").evaluate((it) => it === document.activeElement), "in focus");
 });
 
-test("in the list, the focus, the place and an open menu stay when sessions change places", async (t) => {
+test("the list keeps focus, position and menu when sessions move", async (t) => {
   const page = await browser.newPage(t, { viewport: { width: 1280, height: 420 } });
-  const { say } = await openDrawn(page, "odd", gallery.html("odd"));
+  const { sendFrame } = await openDrawn(page, "odd", gallery.html("odd"));
   const lines = page.locator("#sessions > li[data-session-id]");
   const ids = await lines.evaluateAll((all) => all.map(({ id }) => id));
   const last = page.locator(`[id="${ids.at(-1)}"]`);
   const patched = async (/** @type {any[]} */ ops) => {
-    say({ type: "patch", sessions: true, ops: [...ops, ["attr", ids[0], "data-patched", `${ops.length}`]] });
+    sendFrame({ type: "patch", sessions: true, ops: [...ops, ["attr", ids[0], "data-patched", `${ops.length}`]] });
     await page.locator(`[data-patched="${ops.length}"]`).waitFor({ state: "attached" });
   };
   await last.locator("a").focus();
@@ -267,7 +267,7 @@ test("folded JSON is copied whole", async (t) => {
 
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 
-test("on a touch screen Enter makes a new line, and the button sends", async (t) => {
+test("Enter on a touch screen adds a line, and the button sends", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard, "", PHONE);
   assert.equal(await field(page).getAttribute("enterkeyhint"), "enter");
@@ -278,7 +278,7 @@ test("on a touch screen Enter makes a new line, and the button sends", async (t)
   assert.equal(await field(page).inputValue(), "help\nplease");
   await page.getByRole("button", { name: "Send" }).tap();
   await page.locator(".messages .bubble").waitFor();
-  assert.deepEqual(await said(callboard, sessionOf(page)), ["help\nplease"]);
+  assert.deepEqual(await messages(callboard, sessionOf(page)), ["help\nplease"]);
 });
 
 /** A picture of one pixel. */
@@ -287,7 +287,7 @@ const PIXEL = Buffer.from(
   "base64",
 );
 
-test("an attached picture is seen before it is sent, and when its message is edited", async (t) => {
+test("an attached picture is previewed before sending and while editing", async (t) => {
   const page = await openSession(t, browser, await startCallboard(t));
   await page.locator("#attach").setInputFiles([
     { name: "dot.png", mimeType: "image/png", buffer: PIXEL },
@@ -297,7 +297,7 @@ test("an attached picture is seen before it is sent, and when its message is edi
   await shown.waitFor();
   assert.ok(await shown.evaluate((/** @type {any} */ it) => it.decode().then(() => it.naturalWidth === 1)));
   assert.equal(await shown.count(), 1);
-  await say(page, "help");
+  await sendMessage(page, "help");
   await page.locator(".messages .attachment img").waitFor();
   assert.equal(await shown.count(), 0);
   await page.locator('.message[data-role="user"]').hover();
@@ -305,7 +305,7 @@ test("an attached picture is seen before it is sent, and when its message is edi
   await shown.waitFor();
 });
 
-test("while a file is dragged over the page, the place to drop it is shown", async (t) => {
+test("dragging a file over the page shows where to drop it", async (t) => {
   const page = await openSession(t, browser, await startCallboard(t));
   const drag = (/** @type {string} */ type, file = true) =>
     page.evaluate(([type, file]) => {

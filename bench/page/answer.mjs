@@ -1,7 +1,7 @@
 // A long answer as models write them: headings, paragraphs, lists, tables, code. Always the same.
 
 const BYTES = 50_000;
-/** The last words, by which a page is known to be complete. */
+/** The end of the answer, which marks a complete page. */
 export const END = "That is all there is to say.";
 
 const WORDS =

@@ -1,7 +1,7 @@
-// A page of 1,000 messages with 5,000 tool calls at once, with `content-visibility` and without.
+// A page of 1,000 messages with 5,000 tool calls, with `content-visibility` and without.
 //
-// Readers never get such a page: a session opens with its last 50 messages. It says what the
-// stylesheet is worth while a long session is read back. The pages come from memory, without script.
+// Readers never get such a page: a session opens with its last 50 messages. It shows the effect of the
+// stylesheet while a long session is read back. The pages come from memory, without script.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -57,7 +57,7 @@ server.close();
 report();
 
 /**
- * The page as it would be if it kept all that is read back: every window of the session in one list.
+ * The page with everything that was read back: every window of the session in one list.
  * @param {(path: string) => Promise<string>} text
  */
 async function wholePage(text) {

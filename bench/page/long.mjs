@@ -1,18 +1,18 @@
 // A session of 10,000 messages with 20,000 tool calls is opened, read back to its beginning, down again for a
-// while, and left for its end. Five minutes on a busy machine. While messages are loaded, memory is measured
-// after a garbage collection that is forced through the devtools protocol: what the page holds, not what
-// the browser has yet to free.
+// while, and left for its end. Takes five minutes on a busy machine. While messages are loaded, memory is measured
+// after a garbage collection that is forced through the devtools protocol: memory in use, without what
+// the browser has not freed yet.
 
 import { collect, inWords, median, memory, noteLongTasks, openMeter, paints, withPage } from "./measure.mjs";
 import { ROUNDS, longSession, withCallboard } from "./server.mjs";
 
-/** The second argument makes it shorter, to try it out. */
+/** The second argument shortens the session, for trials. */
 const EXCHANGES = Number(process.argv[3] ?? 5_000);
 const CALLS = 4;
-/** What the tab holds only because it is measured: the debugger keeps all answers, in megabytes. */
+/** Megabytes that only the measurement uses: the debugger keeps all responses. */
 let fetched = 0;
 const MESSAGES = 2 * EXCHANGES;
-/** How often memory is looked at while messages are loaded. */
+/** Number of memory measurements while messages are loaded. */
 const LOADS_A_LOOK = 10;
 
 /** @typedef {import("playwright-core").Page} Page */
@@ -33,7 +33,7 @@ await withCallboard(longSession(EXCHANGES, CALLS), async ({ base, token }) => {
 async function open(page, url) {
   const read = await openMeter(page);
   await page.goto(url, { waitUntil: "load" });
-  // The address with the token leads to the clean one; that navigation is the one that counts.
+  // The address with the token redirects to the clean one; only that navigation counts.
   await page.waitForFunction(() => performance.getEntriesByName("first-contentful-paint").length > 0);
   const { fcp, ready, bytes } = await paints(page);
   const { heapMb } = await read();
@@ -41,7 +41,7 @@ async function open(page, url) {
 }
 
 /**
- * Goes to the top until nothing is left to load, down again by a tenth of that, and then to the end.
+ * Scrolls to the top until nothing is left to load, down again by a tenth, and then to the end.
  * @param {Page} page @param {string} url
  */
 async function readBack(page, url) {
@@ -63,7 +63,7 @@ async function readBack(page, url) {
 }
 
 /**
- * Scrolls to one end of what is there, again and again, as often as something is left to load.
+ * Scrolls to one end repeatedly until nothing is left to load.
  * @param {Page} page @param {"earlier" | "later"} side @param {number} most loads
  */
 async function goOn(page, side, most) {
@@ -71,7 +71,7 @@ async function goOn(page, side, most) {
   let [footprint, held] = [0, 0];
   const began = performance.now();
   for (let isOver = false; !isOver; ) {
-    // In the page, so that asking for it costs nothing.
+    // In the page, so that polling costs nothing.
     const { took, isLast, messages, megabytes } = await page.evaluate(loadOne, side);
     waits.push(took);
     fetched += megabytes;

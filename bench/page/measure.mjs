@@ -1,4 +1,4 @@
-// What the benchmarks of the page share: a fresh browser for each figure, and what it cost.
+// Common parts of the page's benchmarks: a fresh browser for each figure, and its cost.
 
 import { readFile } from "node:fs/promises";
 
@@ -7,7 +7,7 @@ import { launchBrowser } from "../../e2e/browser.mjs";
 /** @typedef {import("playwright-core").Page} Page */
 
 /**
- * A browser of its own, so that nothing is left of the figure before.
+ * A separate browser, so that earlier measurements have no effect.
  * @template T @param {(page: Page) => Promise<T>} use @returns {Promise<T>}
  */
 export async function withPage(use) {
@@ -22,7 +22,7 @@ export async function withPage(use) {
 }
 
 /**
- * Notes tasks of more than 50 ms from now on, on every document that this page opens.
+ * Records tasks of more than 50 ms on every document that this page opens.
  * @param {Page} page
  */
 export async function noteLongTasks(page) {
@@ -35,12 +35,12 @@ export async function noteLongTasks(page) {
     }).observe({ type: "longtask" });
   });
   return {
-    /** How long they took, in milliseconds; they are forgotten. @returns {Promise<number[]>} */
+    /** Returns and clears the durations of these tasks in milliseconds. @returns {Promise<number[]>} */
     take: () => page.evaluate(() => /** @type {any} */ (window).longTasks.splice(0)),
   };
 }
 
-/** What the page's main thread has done so far, in milliseconds on a core. @param {Page} page */
+/** CPU time of the page's main thread so far, in milliseconds. @param {Page} page */
 export async function openMeter(page) {
   const devtools = await page.context().newCDPSession(page);
   await devtools.send("Performance.enable", { timeDomain: "threadTicks" });
@@ -60,7 +60,7 @@ export async function openMeter(page) {
   };
 }
 
-/** When things happened, in milliseconds from the start of the navigation. @param {Page} page */
+/** Times of events in milliseconds from the start of the navigation. @param {Page} page */
 export async function paints(page) {
   return page.evaluate(() => {
     const [navigation] = /** @type {PerformanceNavigationTiming[]} */ (
@@ -76,8 +76,8 @@ export async function paints(page) {
 }
 
 /**
- * Memory of the tab's process in MB: what Chromium's task manager calls its footprint (pages of its own,
- * resident or swapped), and all that is resident, of which much is the browser's own code.
+ * Memory of the tab's process in MB: its footprint in Chromium's task manager (private pages,
+ * resident or swapped), and its resident memory, of which much is the browser's code.
  * @param {Page} page
  */
 export async function memory(page) {
@@ -91,7 +91,7 @@ export async function memory(page) {
   return tabs.sort((a, b) => b.footprint - a.footprint)[0];
 }
 
-/** Frees what nothing refers to any more, as the browser would when it wants to. @param {Page} page */
+/** Forces a garbage collection. @param {Page} page */
 export async function collect(page) {
   const devtools = await page.context().newCDPSession(page);
   await devtools.send("HeapProfiler.collectGarbage");
@@ -106,16 +106,16 @@ async function memoryOf(process) {
   return { footprint: mb("RssAnon") + mb("VmSwap"), resident: mb("VmRSS") };
 }
 
-/** Milliseconds on a core of all threads of a process. @param {number} process */
+/** CPU time in milliseconds of all threads of a process. @param {number} process */
 export async function cpuMs(process) {
   const stat = await readFile(`/proc/${process}/stat`, "utf8");
-  // The second field is the program's name, which may hold spaces.
+  // The second field is the program's name, which may contain spaces.
   const fields = stat.slice(stat.lastIndexOf(") ") + 2).split(" ");
   const ticks = Number(fields[11]) + Number(fields[12]);
   return ticks * 10;
 }
 
-/** The middle one. @param {number[]} figures */
+/** The median. @param {number[]} figures */
 export function median(figures) {
   return [...figures].sort((a, b) => a - b)[Math.floor(figures.length / 2)];
 }

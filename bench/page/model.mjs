@@ -1,4 +1,4 @@
-// A model behind an OpenAI-compatible API that says one text, piece by piece, at a steady pace.
+// A model behind an OpenAI-compatible API that streams one text in pieces at a steady rate.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -25,7 +25,7 @@ export async function startModel(text, { pieceLength, perSecond }) {
   const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
   return {
     deltas: pieces.length,
-    /** The table of the agent that talks to it. */
+    /** The configuration of the agent that uses it. */
     agent: `[[agents]]\nid = "model"\nkind = "openai"\nbase_url = "http://127.0.0.1:${port}/v1"\nmodel = "scripted"\ntools = []\n`,
     stop: () => server.close(),
   };

@@ -1,6 +1,6 @@
-// The page that others would build: the same records, drawn with React and streamdown.
+// A page for comparison: the same records, drawn with React and streamdown.
 //
-// `?every=delta` draws each delta when it comes, `?every=frame` what came since the last frame.
+// `?every=delta` draws each delta when it arrives, `?every=frame` all deltas since the last frame.
 
 import { useEffect, useState } from "react";
 import { createRoot } from "react-dom/client";

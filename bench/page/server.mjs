@@ -1,4 +1,4 @@
-// A server for as long as a figure takes, ended with it.
+// A server for one measurement, stopped after it.
 
 import { execFileSync } from "node:child_process";
 import path from "node:path";
@@ -22,8 +22,8 @@ export async function withCallboard(options, use) {
 }
 
 /**
- * For `withCallboard`: a log with the session `long`, of so many questions with their answers, each of
- * them after so many calls.
+ * For `withCallboard`: a log of the session `long` with `questions` questions and answers, each
+ * with `calls` calls.
  * @param {number} exchanges @param {number} calls
  */
 export function longSession(exchanges, calls) {
@@ -33,5 +33,5 @@ export function longSession(exchanges, calls) {
   return { fill };
 }
 
-/** How often to measure: the first argument, else five times. */
+/** Number of measurements: the first argument, by default five. */
 export const ROUNDS = Number(process.argv[2] ?? 5);

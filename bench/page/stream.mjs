@@ -1,8 +1,8 @@
-// An answer of 50 KB comes at 300 deltas a second: what it costs the browser's main thread, ours beside a
-// page made with streamdown, and what it costs the server, with nobody looking and with somebody.
+// An answer of 50 KB at 300 deltas a second: the cost for the browser's main thread, on our page and on a
+// page with streamdown, and for the server, with and without an open page.
 //
-// All sides get the same text from the same server over a WebSocket: ours patches, the others records.
-// Ours follows the end as it grows and colours code; theirs does neither.
+// All pages get the same text from the same server over a WebSocket: ours as patches, the others as records.
+// Ours follows the end and highlights code; the others do neither.
 
 import { buildSync } from "esbuild";
 import { fileURLToPath } from "node:url";
@@ -80,7 +80,7 @@ async function create(callboard) {
 }
 
 /**
- * The model answers; gives the server's milliseconds on a core.
+ * Lets the model answer and returns the server's CPU time in milliseconds.
  * @param {Callboard} callboard @param {string} session
  */
 async function say(callboard, session) {
@@ -109,11 +109,11 @@ function peer(every) {
 }
 
 /**
- * From the server's own address, so that it lets the page in.
+ * From the server's own address, so that the page is authorized.
  * @param {string} every @param {Page} page @param {Callboard} callboard @param {string} session
  */
 async function openPeer(every, page, { base, token }, session) {
-  // The browser does not know that what is put in its way here came from loopback.
+  // The browser does not know that responses intercepted here came from loopback.
   await page.context().grantPermissions(["local-network-access"]);
   await page.route(`${base}peer.js`, (route) =>
     route.fulfill({ contentType: "text/javascript", body: script }),

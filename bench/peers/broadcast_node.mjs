@@ -1,4 +1,4 @@
-// The fan-out of `ws`: every frame is made once and sent to each subscriber.
+// The fan-out of `ws`: every frame is created once and sent to each subscriber.
 
 import { WebSocketServer } from 'ws';
 import { sessions, start, subscribers } from './source.mjs';

@@ -1,4 +1,4 @@
-// Milliseconds that a library takes from a stream's bytes to the final message.
+// Milliseconds that a library needs from a stream's bytes to the final message.
 //
 //   node reduce.mjs ai|openai text|tools <how many>
 

@@ -1,4 +1,4 @@
-// Deltas of many sessions from timers, each frame with the moment it was due in place of the mark.
+// Deltas of many sessions from timers; each frame contains its due time instead of the mark.
 
 const MARK = '@STAMP';
 

@@ -17,7 +17,7 @@ pub struct Client {
     socket: WebSocketStream<TcpStream>,
 }
 
-/// What the benchmarks need of a frame.
+/// The fields of a frame that the benchmarks use.
 #[derive(Debug, Deserialize)]
 pub struct Frame {
     #[serde(rename = "type")]
@@ -42,7 +42,7 @@ impl Client {
         Ok(self.socket.send(Message::text(frame.to_string())).await?)
     }
 
-    /// To what comes from now on.
+    /// Subscribes to new records.
     pub async fn subscribe(&mut self, server: &Server, session: &str) -> anyhow::Result<()> {
         let after = server.head(session).await?;
         let frame =
@@ -62,7 +62,7 @@ impl Client {
 }
 
 impl Frame {
-    /// How long ago the record was made. Its time has a resolution of a millisecond.
+    /// Age of the record. Its time has a resolution of a millisecond.
     #[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
     pub fn age(&self) -> Option<Duration> {
         let made = Duration::from_millis(u64::try_from(self.at?.0).ok()?);

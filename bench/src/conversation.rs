@@ -9,7 +9,7 @@ use transcript::{
     Seq, SessionId, Trigger, Usage, Validation,
 };
 
-/// Writes the records of one session, an exchange at a time.
+/// Writes the records of one session, one question and answer at a time.
 pub struct Conversation {
     session: SessionId,
     head: u64,
@@ -25,7 +25,7 @@ impl Conversation {
         &self.session
     }
 
-    /// The head before the next record.
+    /// The sequence number of the last record.
     pub fn head(&self) -> Seq {
         Seq(self.head)
     }
@@ -41,7 +41,7 @@ impl Conversation {
         self.records(None, vec![event])
     }
 
-    /// A question, and an answer that made so many calls, each with the words that led to it.
+    /// Adds a question, and an answer with calls, each with its commentary.
     pub fn exchange(&mut self, calls: u32) -> Arc<[Record]> {
         self.exchanges += 1;
         let n = self.exchanges;

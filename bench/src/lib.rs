@@ -1,4 +1,4 @@
-//! What the benchmarks share: a server of their own, clients, and percentiles.
+//! Common parts of the benchmarks: a server, clients, and percentiles.
 //!
 //! Traffic goes to loopback only, and every process that is started is ended.
 
@@ -23,7 +23,7 @@ pub use process::Process;
 pub use server::{Server, View};
 pub use tap::Tap;
 
-/// Delays, to be asked for percentiles.
+/// Measured delays, for percentiles.
 #[derive(Debug, Default, Clone)]
 pub struct Delays(Vec<Duration>);
 
@@ -40,7 +40,7 @@ impl Delays {
         self.0.len()
     }
 
-    /// In milliseconds; `share` is 0.5 for the median.
+    /// The percentile in milliseconds; `share` is 0.5 for the median.
     pub fn percentile(&mut self, share: f64) -> f64 {
         self.0.sort_unstable();
         let idx = ((self.0.len() as f64 * share) as usize).min(self.0.len().saturating_sub(1));
@@ -48,13 +48,13 @@ impl Delays {
     }
 }
 
-/// The middle one of several measurements.
+/// The median of several measurements.
 pub fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// A line of the figures.
+/// Prints a line of the figures.
 #[expect(clippy::print_stdout, reason = "the figures")]
 pub fn say(line: &str) {
     println!("{line}");

@@ -27,12 +27,12 @@ impl Writer {
         &self.session
     }
 
-    /// The head before the next record.
+    /// The sequence number of the last record.
     pub fn head(&self) -> Seq {
         Seq(self.head)
     }
 
-    /// What comes before the first delta.
+    /// The records before the first delta.
     pub fn opening(&mut self) -> Arc<[Record]> {
         let created = Event::SessionCreated {
             agent: "demo".into(),
@@ -50,7 +50,7 @@ impl Writer {
         self.records([(false, created), (true, start), (true, text)])
     }
 
-    /// A whole call, whose arguments come in these pieces.
+    /// Adds a whole call, whose arguments are in these pieces.
     pub fn call(&mut self, n: u32, pieces: &[&str]) -> Arc<[Record]> {
         let call_id = CallId::numbered(&self.run, n);
         let tool_name = "write".to_owned();
@@ -103,7 +103,7 @@ impl Writer {
         self.records(events)
     }
 
-    /// What comes after `n` deltas.
+    /// The records after `n` deltas.
     pub fn closing(&mut self, n: usize) -> Arc<[Record]> {
         let done = Event::TextDone {
             part_id: self.part.clone(),

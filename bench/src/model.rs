@@ -13,24 +13,24 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::stamp;
 
-/// The model that follows the script; every other one says a word and is done.
+/// Name of the model that follows the script; every other one answers with one word.
 pub const SCRIPTED: &str = "scripted";
 
-/// What an answer is like.
+/// The form of an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Script {
     pub deltas: usize,
-    /// As fast as it is read, if none.
+    /// Deltas per second; `None` for as fast as they are read.
     pub per_second: Option<u32>,
     pub stamp: Stamp,
 }
 
-/// Which moment a delta carries.
+/// The time that a delta contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stamp {
-    /// When it should have been sent: a stall shows in all that it held up.
+    /// The due time, so that a stall shows in all deltas that it delayed.
     Due,
-    /// When it was sent: the runtime's timer, which has a resolution of a millisecond, is not counted.
+    /// The time of sending, without the runtime's timer, which has a resolution of a millisecond.
     Sent,
 }
 
@@ -52,7 +52,7 @@ impl Model {
         tokio::spawn(async move {
             while let Ok((connection, _)) = listener.accept().await {
                 let model = serving.clone();
-                // Whoever hangs up has had enough.
+                // A client may disconnect early.
                 tokio::spawn(async move { model.serve(connection).await.is_ok() });
             }
         });
@@ -63,7 +63,7 @@ impl Model {
         *self.script.lock().unwrap_or_else(PoisonError::into_inner) = script;
     }
 
-    /// The table of the agent that talks to it.
+    /// The configuration of the agent that uses it.
     pub fn agent(&self) -> String {
         let Self { base_url, .. } = self;
         format!(
@@ -107,7 +107,7 @@ impl Model {
                 tokio::time::sleep_until(began + due).await;
                 at = if script.stamp == Stamp::Due { clock + due } else { stamp::now() };
             }
-            // The clock may be set back; stamps only grow.
+            // The clock may be set back, but stamps only grow.
             at = at.max(last + Duration::from_nanos(1));
             last = at;
             say(to, &delta(&format!("{} ", stamp::write(stream, at)), None)).await?;

@@ -19,7 +19,7 @@ pub struct Opencode {
 }
 
 impl Opencode {
-    /// It looks for news on the internet: run this where only loopback is.
+    /// It checks for updates on the internet: run this with loopback only.
     pub fn start(model: &Model) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir_in(".")?;
         std::fs::write(folder.path().join("opencode.json"), config(model).to_string())?;
@@ -51,7 +51,7 @@ impl Opencode {
         Ok(())
     }
 
-    /// What happens from now on, in all sessions.
+    /// The stream of new events of all sessions.
     pub async fn tap(&self) -> anyhow::Result<Tap> {
         let address = self.base.strip_prefix("http://").unwrap_or(&self.base);
         let mut tap = Tap::get(address, "/event").await?;

@@ -8,17 +8,17 @@ use anyhow::Context;
 
 use crate::process::{Process, pinned};
 
-/// A file in the folder of the peers.
+/// Path of a file in the folder of the peers.
 pub fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("peers").join(name)
 }
 
-/// A program that was installed there.
+/// Path of a program that is installed there.
 pub fn program(name: &str) -> PathBuf {
     path("node_modules/.bin").join(name)
 }
 
-/// What a script prints.
+/// Runs a script and returns its output.
 pub fn output(script: &str, args: &[&str]) -> anyhow::Result<String> {
     let mut command = Command::new(program("node"));
     let output = command.arg(path(script)).args(args).output();
@@ -28,18 +28,18 @@ pub fn output(script: &str, args: &[&str]) -> anyhow::Result<String> {
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
-/// What a server of frames has to do.
+/// The work of a server of frames.
 #[derive(Debug, Clone, Copy)]
 pub struct Broadcast {
-    /// It begins when so many are connected; never, for none.
+    /// Number of connections at which it starts; 0 for never.
     pub subscribers: usize,
     pub sessions: usize,
-    /// In each session.
+    /// Deltas per second in each session.
     pub per_second: u32,
     pub deltas: usize,
 }
 
-/// A server that sends stamped frames to all that are connected, on core 0.
+/// A server that sends stamped frames to all connections, on core 0.
 pub struct Broadcaster {
     pub process: Process,
     pub address: String,

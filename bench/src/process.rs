@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-/// Of all that Linux counts per process; the same on every machine.
+/// Clock ticks per second in Linux's CPU times; the same on every machine.
 const TICKS_PER_SECOND: u64 = 100;
 
 pub struct Process {
@@ -13,7 +13,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// With its standard output, where it says that it is ready.
+    /// Starts the process and returns it with its standard output, which reports that it is ready.
     pub fn start(mut command: Command) -> anyhow::Result<(Self, ChildStdout)> {
         let name = command.get_program().to_string_lossy().into_owned();
         let child = command.stdout(Stdio::piped()).spawn();
@@ -30,10 +30,10 @@ impl Process {
         Ok(kilobytes * 1024)
     }
 
-    /// Time on a core so far, of all threads, in user and in kernel mode.
+    /// CPU time of all threads so far, in user and kernel mode.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The second field is the program's name, which may hold spaces.
+        // The second field is the program's name, which may contain spaces.
         let (_, fields) = stat.rsplit_once(") ").context("no name")?;
         let ticks: u64 = fields.split(' ').skip(11).take(2).flat_map(str::parse::<u64>).sum();
         Ok(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
@@ -47,7 +47,7 @@ impl Drop for Process {
     }
 }
 
-/// The program, on one core alone.
+/// A command that runs the program on one core only.
 pub(crate) fn pinned(core: usize, program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("taskset");
     command.arg("-c").arg(core.to_string()).arg(program);

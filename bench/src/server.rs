@@ -17,24 +17,24 @@ pub(crate) const TOKEN: &str = "token-of-the-benchmark";
 pub struct Server {
     pub process: Process,
     pub base: String,
-    /// From the start of the process to its ready line.
+    /// Time from the start of the process to its ready line.
     pub started_in: Duration,
     http: reqwest::Client,
     _folder: TempDir,
 }
 
 impl Server {
-    /// The release binary beside this benchmark, which must be built first.
+    /// Starts the release binary beside this benchmark, which must be built first.
     pub fn start(config: &str) -> anyhow::Result<Self> {
         Self::start_in(tempfile::tempdir()?, config)
     }
 
-    /// With what is in `data` in that folder.
+    /// Starts the server with the data folder `data` in that folder.
     pub fn start_in(folder: TempDir, config: &str) -> anyhow::Result<Self> {
         Self::run(folder, config, Command::new(binary()?))
     }
 
-    /// On core 0 alone, with its data on the disk of the working folder.
+    /// Starts the server on core 0 only, with its data on the disk of the working folder.
     pub fn start_pinned(config: &str) -> anyhow::Result<Self> {
         Self::run(tempfile::tempdir_in(".")?, config, pinned(0, binary()?))
     }
@@ -82,7 +82,7 @@ impl Server {
         Ok(response.json().await?)
     }
 
-    /// The bytes of the answer.
+    /// Returns the bytes of the response.
     pub async fn get(&self, path: &str) -> anyhow::Result<Vec<u8>> {
         let request = self.http.get(format!("{}{path}", self.base)).bearer_auth(TOKEN);
         let response = request.send().await?;
@@ -90,7 +90,7 @@ impl Server {
         Ok(response.bytes().await?.to_vec())
     }
 
-    /// A connection that watches these sessions, from what comes now on.
+    /// Connects a subscriber of new records of these sessions.
     pub async fn tap(&self, sessions: &[String], view: View) -> anyhow::Result<Tap> {
         let mut tap = Tap::web_socket(self.address(), &format!("/ws?token={TOKEN}")).await?;
         for session in sessions {
@@ -109,7 +109,7 @@ impl Server {
     }
 }
 
-/// How a watcher is told: with the records, or with what they change on the page.
+/// What a subscriber gets: records or patches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
     Records,

@@ -1,7 +1,7 @@
-//! Deltas that carry when they were due, so that whoever sees one knows how old it is.
+//! Deltas that contain their due time, so that a receiver knows their age.
 //!
-//! A stamp is found in any bytes: a record, a patch, an event of a peer. Repetitions, as in a text
-//! that is said again when it is complete, are told by their time: a stream's stamps only grow.
+//! A stamp is found in any bytes: a record, a patch, an event of a peer. Repetitions, as in a complete
+//! text after its deltas, are recognised by their time: a stream's stamps only grow.
 
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
@@ -27,7 +27,7 @@ pub fn write(stream: u16, at: Duration) -> String {
     format!("@{stream:04x}{:016x}", at.as_nanos() as u64)
 }
 
-/// Finds stamps in bytes that come in pieces.
+/// Finds stamps in bytes that arrive in pieces.
 #[derive(Default)]
 pub struct Finder {
     /// The end of the last piece, where a stamp may have begun.
@@ -37,7 +37,7 @@ pub struct Finder {
 }
 
 impl Finder {
-    /// Takes in what has just come.
+    /// Adds received bytes.
     pub fn feed(&mut self, piece: &[u8]) {
         let now = now().as_nanos() as u64;
         self.rest.extend_from_slice(piece);

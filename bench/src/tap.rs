@@ -11,24 +11,24 @@ use tokio::net::TcpStream;
 use crate::Delays;
 use crate::stamp::Finder;
 
-/// Longer than any server is quiet.
+/// Longer than any pause of a server.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Tap {
     stream: TcpStream,
     buffer: Vec<u8>,
-    /// Bytes read, the answer's head included.
+    /// Number of bytes read, including the response's head.
     pub bytes: usize,
 }
 
-/// What came, and when the last of it did.
+/// The received bytes, and the time of the last ones.
 pub struct Seen {
     pub delays: Delays,
     pub last: Instant,
 }
 
 impl Tap {
-    /// Sends a request and leaves its answer to be read.
+    /// Sends a request without reading the response.
     pub async fn request(address: &str, request: &str) -> anyhow::Result<Self> {
         let mut stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
@@ -68,7 +68,7 @@ impl Tap {
         Ok(self.stream.write_all(&bytes).await?)
     }
 
-    /// Reads until these words have come, and no further than the piece they came in.
+    /// Reads until these words have arrived, up to the end of their piece.
     pub async fn wait_for(&mut self, words: &str) -> anyhow::Result<()> {
         let mut read = Vec::new();
         while memchr::memmem::find(&read, words.as_bytes()).is_none() {
@@ -77,14 +77,14 @@ impl Tap {
         Ok(())
     }
 
-    /// How old deltas were when they came, for so many of them.
+    /// Ages of deltas on arrival, for a number of them.
     pub async fn deltas(&mut self, n: usize) -> anyhow::Result<Delays> {
         let seen = self.deltas_up_to(n).await;
         ensure!(seen.delays.count() == n, "{} deltas instead of {n}", seen.delays.count());
         Ok(seen.delays)
     }
 
-    /// The same from a server that may lose some: until nothing more comes.
+    /// Ages of deltas from a server that may lose some: reads until nothing more arrives.
     pub async fn deltas_up_to(&mut self, n: usize) -> Seen {
         let mut finder = Finder::default();
         let mut last = Instant::now();

@@ -2,7 +2,7 @@
 //
 //     CALLBOARD_BIN=target/release/callboard node bench/store/costs.mjs [search] [import] [export]
 //
-// Without a name all three are measured. TURNS="8000 33333" and DELTAS=1000000 are the sizes.
+// By default, all three are measured. TURNS="8000 33333" and DELTAS=1000000 are the sizes.
 
 import { logLines, longLog } from "../../e2e/callboard.mjs";
 import { withCallboard } from "../page/server.mjs";
@@ -25,7 +25,7 @@ for (const name of names.length > 0 ? names : Object.keys(FIGURES)) {
 /** @param {Callboard} callboard */
 async function search(callboard) {
   await callboard.importLog("outputs", outputs());
-  // The first search also makes the index.
+  // The first search also builds the index.
   tell("index of 40 outputs of 0.9 MB", await seconds(() => find(callboard, "nowhere")));
   for (const word of ["thread", "warning", "t"]) {
     tell(`search for ${word}`, await seconds(() => find(callboard, word)));
@@ -63,7 +63,7 @@ async function exporting(callboard) {
   tell("one page of 1,000 deltas", await seconds(() => text(callboard, page)));
 }
 
-/** A session of command outputs such as compilers and tests write. */
+/** A session of command outputs such as those of compilers and tests. */
 function outputs() {
   const responseId = "r0";
   const run = { responseId };
@@ -125,7 +125,7 @@ async function text({ base, token }, path) {
 }
 
 /**
- * How long each request took, of those made one after the other while something else went on.
+ * Durations of sequential requests during an action.
  * @param {Promise<unknown>} other @param {() => Promise<unknown>} request
  */
 async function whileRunning(other, request) {

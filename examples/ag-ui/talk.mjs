@@ -3,7 +3,7 @@
 //   npm install
 //   CALLBOARD_TOKEN=... npm start -- "run ls -l" "what is my clock set to?"
 //
-// Each argument is said in turn; without any, what you type is. CALLBOARD_URL names the server, and
+// Each argument is sent as a message; without any, the lines that you type. CALLBOARD_URL names the server, and
 // CALLBOARD_AGENT the agent, such as `claude`.
 
 import { stdin, stdout } from "node:process";
@@ -17,11 +17,11 @@ const agentName = process.env.CALLBOARD_AGENT;
 const agent = new HttpAgent({
   url: `${server}/api/agui${agentName ? `/${agentName}` : ""}`,
   headers: { Authorization: `Bearer ${process.env.CALLBOARD_TOKEN}` },
-  // The thread is the session: the same id goes on with the same conversation.
+  // The thread is the session: the same id continues the same conversation.
   threadId: process.env.CALLBOARD_SESSION ?? crypto.randomUUID(),
 });
 
-/** Tools that run here, and not at the agent's. */
+/** Tools that this program runs. */
 const tools = [
   { name: "local_time", description: "The time on the user's own clock", parameters: { type: "object", properties: {} } },
 ];
@@ -43,7 +43,7 @@ const ask = async (question) => {
   return done ? undefined : value;
 };
 
-/** Runs until the agent needs nothing more from us. */
+/** Runs until the agent needs nothing more from this program. */
 async function answer() {
   let interrupts = [];
   const listener = { ...printer, onRunFinishedEvent: ({ event }) => void (interrupts = event.outcome?.interrupts ?? []) };
@@ -64,7 +64,7 @@ async function answer() {
   }
 }
 
-/** Calls of tools of ours that have no result yet. */
+/** Calls of our tools that have no result yet. */
 function openCalls() {
   const given = new Set(agent.messages.map(({ toolCallId }) => toolCallId));
   const calls = agent.messages.flatMap(({ toolCalls }) => toolCalls ?? []);

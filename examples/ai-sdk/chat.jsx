@@ -1,5 +1,5 @@
-// A whole chat with Callboard in one page: text, thoughts, tools, questions, a tool of the page's own, stop
-// and resume. The chat is in the address, so that a reload finds it again.
+// A whole chat with Callboard in one page: text, thinking, tools, approvals, a tool of the page, stop
+// and resume. The chat's id is in the address, so that a reload finds it.
 
 import { useChat } from "@ai-sdk/react";
 import {
@@ -15,7 +15,7 @@ const headers = { Authorization: `Bearer ${token}` };
 const id = location.hash.slice(1) || crypto.randomUUID();
 location.hash = id;
 
-// A tool that the page runs: the agent is told of it, and this page gives the result.
+// A tool that the page runs: the agent knows it, and the page returns the result.
 const tools = { page_title: { description: "The title of the user's page", parameters: { type: "object" } } };
 
 const transport = new DefaultChatTransport({ api: `${url}/api/chat`, headers, body: { tools } });
@@ -39,7 +39,7 @@ function Chat({ earlier }) {
     chat.sendMessage({ text });
     setText("");
   };
-  // Closing the stream would leave the agent at work: tell Callboard, and the stream ends by itself.
+  // Closing the stream would not stop the agent. A request stops it, and the stream ends by itself.
   const stop = () => fetch(`${url}/api/sessions/${id}/cancel`, { method: "POST", headers });
   return (
     <>
@@ -78,7 +78,7 @@ function Part({ part, answer }) {
   );
 }
 
-/** What was said before, if the chat is not new. */
+/** Earlier messages, if the chat is not new. */
 function App() {
   const [earlier, setEarlier] = useState();
   useEffect(() => {

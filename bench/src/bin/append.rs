@@ -59,7 +59,7 @@ async fn append_to_store(store: &Store, round: usize) -> anyhow::Result<Delays> 
 
 type Line = (String, oneshot::Sender<()>);
 
-/// A thread that writes what waits and syncs once for all of it.
+/// A thread that writes all pending records and syncs once.
 fn synced_file(mut file: File) -> mpsc::Sender<Line> {
     let (send, lines) = mpsc::channel::<Line>();
     std::thread::spawn(move || {
@@ -109,7 +109,7 @@ async fn gather(
     Ok(all)
 }
 
-/// Moments at a steady rate, whatever happens in between.
+/// Due times at a steady rate, independent of delays.
 struct Due {
     next: Instant,
 }
@@ -126,7 +126,7 @@ impl Due {
     }
 }
 
-/// How many records a second when everybody writes as fast as commits come back.
+/// Records a second when every writer writes again after each commit.
 async fn flat_out(store: &Store) -> anyhow::Result<()> {
     const BATCHES: usize = 100;
     const BATCH: usize = 20;

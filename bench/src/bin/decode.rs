@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 const CHUNKS: usize = 200_000;
-/// As the network hands them on.
+/// Size of a piece as the network delivers it.
 const PIECE: usize = 16 * 1024;
 const ROUNDS: usize = 5;
 
@@ -48,12 +48,12 @@ fn text_answer() -> Vec<u8> {
     answer(|n| json!({ "content": format!(" word{}", n % 10) }))
 }
 
-/// Some put noise into every chunk.
+/// Some services add unused fields to every chunk.
 fn varying_answer() -> Vec<u8> {
     answer(|n| json!({ "content": format!(" word{}", n % 10), "noise": n }))
 }
 
-/// One call, its id and name in every piece, as some providers send them.
+/// One call with its id and name in every piece, as some providers send it.
 fn arguments_answer() -> Vec<u8> {
     answer(|n| {
         let arguments = if n == 0 { "{\"text\":\"" } else { "more " };
@@ -117,7 +117,7 @@ fn decode_with_owned_structs(body: &[u8]) -> usize {
     sum.now_or_never().unwrap_or(0)
 }
 
-/// The time of the last tenth of an answer in times of the first.
+/// Time of the last tenth of an answer, relative to the first.
 fn growth(body: &[u8]) -> f64 {
     let mut decoder = Decoder::default();
     let tenth = body.len() / 10 / PIECE * PIECE;

@@ -1,4 +1,4 @@
-//! What a record of a call costs the drawing of a page, by how many calls its answer has already: it must be
+//! Cost of drawing a record of a call, by the number of calls that its answer has already: it must be
 //! the same for the first and for the last.
 
 use std::time::Instant;
@@ -9,7 +9,7 @@ use render::{Bodies, Live, View};
 use transcript::{Record, Transcript};
 
 const ROUNDS: usize = 5;
-/// So many calls are timed, after those that are there already.
+/// Number of timed calls, after the existing ones.
 const TIMED: u32 = 50;
 
 fn main() {
@@ -20,7 +20,7 @@ fn main() {
     }
 }
 
-/// In microseconds, one record at a time.
+/// Times in microseconds, one record at a time.
 fn cost(calls: u32) -> f64 {
     let mut log = Writer::new("s");
     let mut records = log.opening().to_vec();

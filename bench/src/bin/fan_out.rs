@@ -31,7 +31,7 @@ const SIDES: [(&str, Side); 5] = [
     ("ours, pages", Side::Ours { each: EACH, view: View::Html }),
 ];
 
-/// What one run gave.
+/// Figures of one run.
 struct Outcome {
     delays: Delays,
     seconds: f64,
@@ -40,7 +40,7 @@ struct Outcome {
     lost: usize,
 }
 
-/// The client has one core.
+/// The client runs on one core.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let rates = std::env::args().skip(1).map(|it| it.parse()).collect::<Result<Vec<u32>, _>>()?;
@@ -95,7 +95,7 @@ async fn run_peer(runtime: &str, per_second: u32) -> anyhow::Result<Outcome> {
     let mut taps = Vec::new();
     let mut before = server.process.cpu()?;
     for n in 0..subscribers {
-        // Once the last one is connected it begins.
+        // The server begins when the last subscriber is connected.
         before = server.process.cpu()?;
         taps.push(Tap::web_socket(&server.address, &format!("/{}", n % SESSIONS)).await?);
     }
@@ -103,7 +103,7 @@ async fn run_peer(runtime: &str, per_second: u32) -> anyhow::Result<Outcome> {
     Ok(Outcome { cpu: outcome.cpu - before.as_secs_f64(), ..outcome })
 }
 
-/// A record as long as those of ours, with the place of the stamp.
+/// A record of the same length as ours, with the place of the stamp.
 fn frame() -> String {
     let run = ResponseId::new("0199f3a2-7c5e-7d10-8a44-0123456789ab");
     let session = SessionId::new("0199f3a2-7c5e-7d10-8a44-ba9876543210");
@@ -112,7 +112,7 @@ fn frame() -> String {
     Record::new(Seq(1234), Millis(1_763_232_268_000), session, Some(run), event).to_json()
 }
 
-/// All of them, until each has seen everything, or nothing comes any more.
+/// Reads from all subscribers until each has everything, or nothing more arrives.
 async fn watch(taps: Vec<Tap>, deltas: usize, server: &Process) -> anyhow::Result<Outcome> {
     let began = Instant::now();
     let mut last = began;

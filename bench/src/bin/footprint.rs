@@ -1,4 +1,4 @@
-//! What a server costs before anybody talks to it: its start, its memory, and idle connections,
+//! Cost of an idle server: its start, its memory, and idle connections,
 //! beside those of other servers in the same run.
 
 use bench::peer::{Broadcast, Broadcaster};

@@ -25,7 +25,7 @@ fn main() -> anyhow::Result<()> {
     compare(Case::Text(10_000), &["ai", "openai"], ROUNDS)?;
     compare(Case::Tools(200), &["ai"], ROUNDS)?;
     compare(Case::Tools(100), &["openai"], ROUNDS)?;
-    // Theirs takes so long that three must do.
+    // The other library takes so long that three repetitions must suffice.
     compare(Case::Tools(800), &["ai"], 3)?;
     without_parsing()?;
     growth()
@@ -59,7 +59,7 @@ fn in_words(times: &[f64]) -> String {
     format!("{:.2} [{low:.2}-{high:.2}]", median(times.to_vec()))
 }
 
-/// A session's records as they are on the wire, a line each.
+/// A session's records as sent, one per line.
 fn records(case: Case) -> Vec<u8> {
     let mut log = Writer::new("s");
     let mut records = log.opening().to_vec();
@@ -80,7 +80,7 @@ fn records(case: Case) -> Vec<u8> {
     records.iter().flat_map(|it| (it.to_json() + "\n").into_bytes()).collect()
 }
 
-/// In milliseconds, from bytes to state.
+/// Time in milliseconds, from bytes to state.
 fn reduce(bytes: &[u8], case: Case) -> anyhow::Result<f64> {
     let began = Instant::now();
     let mut transcript = Transcript::whole();
@@ -97,7 +97,7 @@ fn reduce(bytes: &[u8], case: Case) -> anyhow::Result<f64> {
     Ok(took)
 }
 
-/// How much of our time is the reducer's own.
+/// The reducer's share of our time.
 fn without_parsing() -> anyhow::Result<()> {
     for (name, case) in [("text 10000", Case::Text(10_000)), ("tools 200", Case::Tools(200))] {
         let bytes = records(case);

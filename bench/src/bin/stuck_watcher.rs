@@ -6,7 +6,7 @@ use bench::{Client, Delays, Server};
 use futures_util::future::try_join_all;
 
 const SESSIONS: usize = 100;
-/// A p99 of few rounds says more about the machine than about us.
+/// A p99 of few rounds depends more on the machine than on the server.
 const ROUNDS: usize = 8;
 const TEXT: &str = "write a report about tides";
 
@@ -43,7 +43,7 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every session answers once; the watchers' delays.
+/// Delays of the subscribers while every session answers once.
 async fn round(server: &Server, sessions: &[String], n: usize) -> anyhow::Result<Delays> {
     let mut clients = Vec::new();
     for session in sessions.iter().cycle().take(n) {

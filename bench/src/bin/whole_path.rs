@@ -36,7 +36,7 @@ const fn case(name: &'static str, chats: usize, deltas: usize, per_second: Optio
 struct Outcome {
     delays: Delays,
     wall: Duration,
-    /// Of the server.
+    /// CPU time of the server.
     cpu: Duration,
 }
 

@@ -1,4 +1,4 @@
-// Agents that ask a person before they do something, or what to do.
+// Agents that request approvals or ask questions.
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, realpathSync, writeFileSync } from "node:fs";
@@ -6,19 +6,19 @@ import path from "node:path";
 
 import { assertGoesOn, assertStopped } from "./agent_case.mjs";
 import { startStage } from "./agents.mjs";
-import { answered, assertSameAfterReload, card, field, openSession, say, seen } from "./drive.mjs";
+import { answered, assertSameAfterReload, card, field, openSession, sendMessage, seen } from "./drive.mjs";
 
 /** @typedef {import("./agent_case.mjs").Cases} Cases */
 
 /** @type {Cases} */
 export const ASKS = {
-  "asked about a call: allowed": async ({ open, told, its }) => {
+  "an approval is accepted": async ({ open, outline, its }) => {
     const talk = await open({ asks: true });
     const { call, options } = await talk.question("play:asking");
     assert.deepEqual([call.args.command, options.canEdit], ["touch asked.txt", its.canEdit]);
     assert.deepEqual(readdirSync(talk.workspace), [], "nothing runs before it is allowed");
     await talk.decide(call.id, { decision: "accepted" });
-    assert.deepEqual(told(await talk.answer()), [
+    assert.deepEqual(outline(await talk.answer()), [
       "commentary: I need a file.",
       "shell succeeded",
       "final: So be it.",
@@ -26,46 +26,46 @@ export const ASKS = {
     assert.deepEqual(readdirSync(talk.workspace), ["asked.txt"]);
   },
 
-  "asked about a call: other arguments run instead, or are refused": async ({ open, told, its }) => {
+  "an approval is accepted with other arguments, if the agent can": async ({ open, outline, its }) => {
     const talk = await open({ asks: true });
     const { call } = await talk.question("play:asking");
     const args = { ...call.args, command: "touch changed.txt" };
     const decided = talk.decide(call.id, { decision: "accepted", arguments: args });
     if (its.canEdit) {
       await decided;
-      assert.equal(told(await talk.answer())[1], "shell succeeded");
+      assert.equal(outline(await talk.answer())[1], "shell succeeded");
       assert.deepEqual(readdirSync(talk.workspace), ["changed.txt"]);
     } else {
       await assert.rejects(decided, /the program takes only a yes or a no/);
       await talk.decide(call.id, { decision: "rejected" });
-      assert.equal(told(await talk.answer())[1], "shell denied");
+      assert.equal(outline(await talk.answer())[1], "shell denied");
       assert.deepEqual(readdirSync(talk.workspace), []);
     }
   },
 
-  "asked about a call: denied, and the model hears why": async ({ stage, open, told }) => {
+  "an approval is denied, and the model gets the reason": async ({ stage, open, outline }) => {
     const talk = await open({ asks: true });
     const { call } = await talk.question("play:asking");
     await talk.decide(call.id, { decision: "rejected", feedback: "Files are for another day." });
     const answer = await talk.answer();
-    assert.deepEqual(told(answer), ["commentary: I need a file.", "shell denied", "final: So be it."]);
+    assert.deepEqual(outline(answer), ["commentary: I need a file.", "shell denied", "final: So be it."]);
     assert.equal(answer.toolCalls[0].error.code, "tool_denied");
     assert.match(stage.models.asked("asking").at(-1) ?? "", /Files are for another day\./);
     assert.deepEqual(readdirSync(talk.workspace), []);
   },
 
-  "stopped while it asks": async ({ stage, open, told }) => {
+  "a run that waits for an approval is stopped": async ({ stage, open, outline }) => {
     const talk = await open({ asks: true });
     await talk.question("play:asking");
     await talk.post("cancel");
     const answer = await talk.answer();
-    assert.deepEqual(told(answer), ["final: I need a file.", "shell interrupted"]);
+    assert.deepEqual(outline(answer), ["final: I need a file.", "shell interrupted"]);
     assertStopped(answer, "user_cancel");
     assert.deepEqual(readdirSync(talk.workspace), []);
     await assertGoesOn(talk, "play:asking", stage);
   },
 
-  "the server is killed while it asks: a question lives as long as who asked it": async ({ t, stage, told, its }) => {
+  "server killed during an approval: it lives as long as the agent": async ({ t, stage, outline, its }) => {
     const own = await startStage(t, stage.kind);
     const talk = await own.open({ asks: true });
     const { call } = await talk.question("play:asking");
@@ -73,19 +73,19 @@ export const ASKS = {
     await own.callboard.restart();
     if (its.isProgram) {
       const answer = await talk.answer();
-      assert.deepEqual(told(answer), ["final: I need a file.", "shell interrupted"]);
+      assert.deepEqual(outline(answer), ["final: I need a file.", "shell interrupted"]);
       assertStopped(answer, "restart");
       await assertGoesOn(talk, "play:asking", own);
     } else {
       await talk.decide(call.id, { decision: "accepted" });
-      assert.deepEqual(told(await talk.answer()), ["commentary: I need a file.", "shell succeeded", "final: So be it."]);
+      assert.deepEqual(outline(await talk.answer()), ["commentary: I need a file.", "shell succeeded", "final: So be it."]);
     }
   },
 
-  "a question is answered on the page": async ({ browser, t, stage, open }) => {
+  "an approval is decided on the page": async ({ browser, t, stage, open }) => {
     const talk = await open({ asks: true });
     const page = await openSession(t, browser, stage.callboard, talk.id);
-    await say(page, "play:asking");
+    await sendMessage(page, "play:asking");
     const sheet = card(page);
     await sheet.getByText("touch asked.txt", { exact: true }).first().waitFor();
     await sheet.getByRole("button", { name: "Allow once" }).click();
@@ -95,23 +95,23 @@ export const ASKS = {
   },
 };
 
-/** Of one whose tools that read can be made to ask. @type {Cases} */
+/** Cases of agents whose reading tools can need an approval. @type {Cases} */
 export const GUARDS = {
-  "Callboard's own files are asked about, though they are only read": async ({ stage, told }) => {
+  "reading Callboard's private files needs an approval": async ({ stage, outline }) => {
     const talk = await stage.openAroundData();
     const { call, options } = await talk.question("play:readingData");
     assert.equal(options.covers, undefined, "it can be allowed once at a time");
     await talk.decide(call.id, { decision: "rejected" });
     const answer = await talk.answer();
-    assert.equal(told(answer)[1], "read denied");
+    assert.equal(outline(answer)[1], "read denied");
     const { token } = stage.callboard;
     assert.ok(!JSON.stringify(answer).includes(token) && !JSON.stringify(stage.models.requests).includes(token));
   },
 };
 
-/** Of one that may ask to leave its sandbox. @type {Cases} */
+/** Cases of agents that can ask to leave their sandbox. @type {Cases} */
 export const ESCALATES = {
-  "asked to look outside: nobody else decides, though it only looks": async ({ open, told }) => {
+  "reading outside the workspace needs an approval": async ({ open, outline }) => {
     const talk = await open({ asks: true });
     const outside = path.dirname(talk.workspace);
     writeFileSync(path.join(outside, "secret.txt"), "A secret.\n");
@@ -120,29 +120,29 @@ export const ESCALATES = {
     const { calls } = JSON.parse(options.covers);
     assert.deepEqual(calls, { command: { text: "cat secret.txt", options: { cwd: realpathSync(outside) } } });
     await talk.decide(call.id, { decision: "rejected" });
-    assert.equal(told(await talk.answer())[1], "shell denied");
+    assert.equal(outline(await talk.answer())[1], "shell denied");
   },
 
-  "what is allowed for the session is not allowed in another folder": async ({ open, told }) => {
+  "a session grant does not apply to another folder": async ({ open, outline }) => {
     const talk = await open({ asks: true });
     const first = await talk.question("play:making");
     await talk.decide(first.call.id, { decision: "accepted", scope: "session" });
-    assert.equal(told(await talk.answer())[1], "shell succeeded");
-    assert.equal(told(await talk.hear("play:making"))[1], "shell succeeded", "nobody is asked again");
+    assert.equal(outline(await talk.answer())[1], "shell succeeded");
+    assert.equal(outline(await talk.answerTo("play:making"))[1], "shell succeeded", "nobody is asked again");
     const { call } = await talk.question("play:makingOutside");
     await talk.decide(call.id, { decision: "rejected" });
-    assert.equal(told(await talk.answer())[1], "shell denied");
+    assert.equal(outline(await talk.answer())[1], "shell denied");
     assert.deepEqual(readdirSync(talk.workspace), ["made.txt"]);
     assert.ok(!existsSync(path.join(talk.workspace, "..", "made.txt")));
   },
 };
 
-/** Of one that takes a yes or a no, and no other arguments. @type {Cases} */
+/** Cases of agents whose approvals cannot change arguments. @type {Cases} */
 export const CORRECTS = {
-  "denied with a correction, the model hears what to call instead": async ({ browser, t, stage, open, told }) => {
+  "a denial with a correction tells the model what to call": async ({ browser, t, stage, open, outline }) => {
     const talk = await open({ asks: true });
     const page = await openSession(t, browser, stage.callboard, talk.id);
-    await say(page, "play:asking");
+    await sendMessage(page, "play:asking");
     const sheet = card(page);
     const correct = sheet.getByRole("button", { name: "Deny with this correction" });
     await sheet.getByText("touch asked.txt", { exact: true }).first().waitFor();
@@ -153,40 +153,40 @@ export const CORRECTS = {
     await correct.click();
     await answered(page);
     const { messages } = await stage.callboard.api(`sessions/${talk.id}/messages`);
-    assert.equal(told(messages.at(-1))[1], "shell denied");
+    assert.equal(outline(messages.at(-1))[1], "shell denied");
     assert.match(stage.models.asked("asking").at(-1) ?? "", /Use these arguments instead: .*touch corrected\.txt/);
     assert.deepEqual(readdirSync(talk.workspace), []);
   },
 };
 
-/** Of one that asks before it writes a file. @type {Cases} */
+/** Cases of agents that ask before they write a file. @type {Cases} */
 export const WRITES = {
-  "files of a folder are allowed on the page, and no others": async ({ browser, t, stage, open, told }) => {
+  "a grant for the files of a folder covers no others": async ({ browser, t, stage, open, outline }) => {
     const talk = await open({ asks: true });
     const page = await openSession(t, browser, stage.callboard, talk.id);
     const sheet = card(page);
-    await say(page, "play:writing");
+    await sendMessage(page, "play:writing");
     await sheet.getByText("apply to Write for any file directly in notes/").waitFor();
     assert.match(await sheet.innerText(), /^\s*Create notes\/a\.txt/);
     await sheet.getByRole("button", { name: "Allow for this session" }).click();
     await answered(page, 1);
-    await say(page, "play:writingMore");
+    await sendMessage(page, "play:writingMore");
     await answered(page, 2);
-    await say(page, "play:writingElsewhere");
+    await sendMessage(page, "play:writingElsewhere");
     await sheet.getByText("other/c.txt").first().waitFor();
     await sheet.getByRole("button", { name: "Deny" }).click();
     await answered(page, 3);
     const files = readdirSync(talk.workspace, { recursive: true }).filter((it) => String(it).endsWith(".txt")).sort();
     assert.deepEqual(files, ["notes/a.txt", "notes/b.txt"]);
     const { messages } = await stage.callboard.api(`sessions/${talk.id}/messages`);
-    const calls = messages.filter((/** @type {any} */ it) => it.role === "assistant").map((/** @type {any} */ it) => told(it)[1]);
+    const calls = messages.filter((/** @type {any} */ it) => it.role === "assistant").map((/** @type {any} */ it) => outline(it)[1]);
     assert.deepEqual(calls, ["write succeeded", "write succeeded", "write denied"]);
   },
 
-  "steered while it asks: the question stays": async ({ browser, t, stage, open }) => {
+  "steering keeps a pending approval": async ({ browser, t, stage, open }) => {
     const talk = await open({ asks: true });
     const page = await openSession(t, browser, stage.callboard, talk.id);
-    await say(page, "play:asking");
+    await sendMessage(page, "play:asking");
     await card(page).waitFor();
     await field(page).fill("Hurry up, please.");
     await page.keyboard.press("Control+Enter");
@@ -202,12 +202,12 @@ export const WRITES = {
   },
 };
 
-/** What Claude Code asks of a person, with a form. @type {Cases} */
+/** Cases of Claude Code's forms. @type {Cases} */
 export const FORMS = {
-  "questions are answered with a form": async ({ browser, t, stage, open, told }) => {
+  "questions are answered with a form": async ({ browser, t, stage, open, outline }) => {
     const talk = await open({ asks: true });
     const page = await openSession(t, browser, stage.callboard, talk.id);
-    await say(page, "play:choosing");
+    await sendMessage(page, "play:choosing");
     const sheet = card(page);
     const question = (/** @type {string} */ name) => sheet.getByRole("group", { name });
     await question("Which colour?").getByRole("radio", { name: "Blue" }).check();
@@ -222,10 +222,10 @@ export const FORMS = {
     const events = await stage.callboard.events(talk.id);
     const { arguments: given } = /** @type {any} */ (events.find((it) => it.type === "tool_approval_resolved"));
     assert.deepEqual(JSON.parse(given), { answers });
-    const [heard] = stage.models.asked("choosing").slice(-1);
-    for (const it of Object.values(answers)) assert.ok(heard?.includes(it), it);
+    const [request] = stage.models.asked("choosing").slice(-1);
+    for (const it of Object.values(answers)) assert.ok(request?.includes(it), it);
     const { messages } = await stage.callboard.api(`sessions/${talk.id}/messages`);
-    assert.deepEqual(told(messages.at(-1)), [
+    assert.deepEqual(outline(messages.at(-1)), [
       "commentary: I have to know.",
       "AskUserQuestion succeeded",
       "final: As you wish.",
@@ -234,26 +234,26 @@ export const FORMS = {
     await assertSameAfterReload(page);
   },
 
-  "questions need not be answered": async ({ browser, t, stage, open, told }) => {
+  "questions can be skipped": async ({ browser, t, stage, open, outline }) => {
     const talk = await open({ asks: true });
     const page = await openSession(t, browser, stage.callboard, talk.id);
-    await say(page, "play:choosing");
+    await sendMessage(page, "play:choosing");
     const sheet = card(page);
     await sheet.getByText("Add a reason").click();
     await sheet.getByRole("textbox", { name: "Reason (optional)" }).fill("Choose yourself.");
     await sheet.getByRole("button", { name: "Skip" }).click();
     await answered(page);
     const { messages } = await stage.callboard.api(`sessions/${talk.id}/messages`);
-    assert.equal(told(messages.at(-1))[1], "AskUserQuestion denied");
+    assert.equal(outline(messages.at(-1))[1], "AskUserQuestion denied");
     assert.match(stage.models.asked("choosing").at(-1) ?? "", /Choose yourself\./);
   },
 
-  "stopped while it asks with a form": async ({ open, told }) => {
+  "a run that waits for a form is stopped": async ({ open, outline }) => {
     const talk = await open({ asks: true });
     await talk.question("play:choosing");
     await talk.post("cancel");
     const answer = await talk.answer();
-    assert.deepEqual(told(answer), ["final: I have to know.", "AskUserQuestion interrupted"]);
+    assert.deepEqual(outline(answer), ["final: I have to know.", "AskUserQuestion interrupted"]);
     assertStopped(answer, "user_cancel");
   },
 };

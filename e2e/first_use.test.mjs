@@ -1,4 +1,4 @@
-// What somebody meets who uses the page for the first time, and does not forgive it.
+// Problems that people would meet when they use the page for the first time.
 
 import assert from "node:assert/strict";
 import { mkdir } from "node:fs/promises";
@@ -7,7 +7,7 @@ import { test } from "node:test";
 
 import { useBrowser } from "./browser.mjs";
 import { INSTANT, NATURAL, startCallboard, until } from "./callboard.mjs";
-import { answered, card, field, openSession, say, seen, setRoot } from "./drive.mjs";
+import { answered, card, field, openSession, sendMessage, seen, setRoot } from "./drive.mjs";
 import { openDrawn, useGallery } from "./gallery.mjs";
 
 const browser = useBrowser();
@@ -24,13 +24,13 @@ async function choose(page, title, entry) {
   await page.getByRole("menuitem", { name: entry, exact: true }).click();
 }
 
-// Drawing moves the page too: it may shrink and grow again before the browser tells that it has moved.
-test("only what the reader does ends that the page follows its end", async (t) => {
+// Drawing scrolls the page too: it may shrink and grow again before the browser's scroll event.
+test("only an action of the reader stops following the end", async (t) => {
   const page = await openSession(t, browser, await startCallboard(t, { config: INSTANT }), "", SMALL);
   const isFollowing = () =>
     page.evaluate(() => innerHeight + scrollY >= document.documentElement.scrollHeight - 2);
   for (let count = 1; count <= 8; count += 1) {
-    await say(page, count % 2 ? "help" : "list the files");
+    await sendMessage(page, count % 2 ? "help" : "list the files");
     await answered(page, count);
     await until(isFollowing);
   }
@@ -51,7 +51,7 @@ test("only what the reader does ends that the page follows its end", async (t) =
 });
 
 for (const [size, options] of Object.entries({ phone: PHONE, small: SMALL })) {
-  test(`however much the agent says, the command and the buttons are in sight: ${size}`, async (t) => {
+  test(`a long approval keeps the command and the buttons in view: ${size}`, async (t) => {
     const page = await browser.newPage(t, options);
     await openDrawn(page, "approval", gallery.html("approval"));
     const sheet = card(page);
@@ -73,10 +73,10 @@ for (const [size, options] of Object.entries({ phone: PHONE, small: SMALL })) {
   });
 }
 
-test("after an answer by key one can write on", async (t) => {
+test("the composer has focus after a decision by key", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard);
-  await say(page, "run touch made");
+  await sendMessage(page, "run touch made");
   await card(page).waitFor();
   await page.keyboard.press("Alt+a");
   await page.keyboard.press("1");
@@ -84,7 +84,7 @@ test("after an answer by key one can write on", async (t) => {
   await page.waitForFunction(() => document.activeElement?.id === "text");
 });
 
-test("a deletion waits ten seconds, and Undo is offered where archiving offers it", async (t) => {
+test("a deletion can be undone for ten seconds, like archiving", async (t) => {
   const callboard = await startCallboard(t);
   const session = await callboard.converse("help");
   const other = await callboard.converse("time in Lima");
@@ -105,7 +105,7 @@ test("a deletion waits ten seconds, and Undo is offered where archiving offers i
   assert.equal((await callboard.api("sessions")).sessions.length, 2);
 });
 
-test("what was archived is listed, and the way back is at hand", async (t) => {
+test("archived sessions are listed and can be restored", async (t) => {
   const callboard = await startCallboard(t);
   const session = await callboard.converse("help");
   await callboard.converse("time in Lima");
@@ -128,7 +128,7 @@ test("what was archived is listed, and the way back is at hand", async (t) => {
   await line.waitFor();
 });
 
-test("the list goes on where it ends", async (t) => {
+test("the list loads more at its end", async (t) => {
   const callboard = await startCallboard(t);
   for (let n = 0; n < 102; n++) await callboard.api("sessions", { body: { agent: "demo" } });
   const page = await browser.newPage(t);
@@ -140,7 +140,7 @@ test("the list goes on where it ends", async (t) => {
   assert.equal(await page.getByRole("link", { name: "Older sessions" }).count(), 0);
 });
 
-test("editing a message keeps its files and takes new ones", async (t) => {
+test("an edited message keeps its files and accepts new ones", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard);
   const choosing = page.locator("#attach");
@@ -151,7 +151,7 @@ test("editing a message keeps its files and takes new ones", async (t) => {
   const end = await chip.evaluate((it) => it.getBoundingClientRect().right - it.scrollWidth);
   assert.ok(box && end > 0 && box.width <= 241, "the cross is in sight");
   assert.match(await chip.innerText(), /×$/);
-  await say(page, "help");
+  await sendMessage(page, "help");
   await answered(page);
   await page.locator(".bubble").hover();
   await page.getByRole("button", { name: "Edit and send again" }).click();
@@ -165,7 +165,7 @@ test("editing a message keeps its files and takes new ones", async (t) => {
   assert.equal(await chip.count(), 0);
 });
 
-test("a new session can be given a folder, and says where it works", async (t) => {
+test("a new session can have a folder, and shows it", async (t) => {
   const callboard = await startCallboard(t);
   const page = await browser.newPage(t);
   await page.goto(callboard.url);
@@ -178,10 +178,10 @@ test("a new session can be given a folder, and says where it works", async (t) =
   assert.equal(await page.locator(".heading .folder").getAttribute("title"), callboard.workspace);
 });
 
-test("while the server is away nothing says that it works", async (t) => {
+test("a page without its server shows no activity", async (t) => {
   const callboard = await startCallboard(t, { config: NATURAL });
   const page = await openSession(t, browser, callboard);
-  await say(page, "tell me a story");
+  await sendMessage(page, "tell me a story");
   await page.locator(".now[data-state=running]").waitFor();
   process.kill(callboard.pid, "SIGKILL");
   await page.locator("body.offline").waitFor();
@@ -196,10 +196,10 @@ test("while the server is away nothing says that it works", async (t) => {
   assert.deepEqual(shown, ['"not connected"', '"Not connected"', false]);
 });
 
-test("what was always allowed is listed and can be taken back", async (t) => {
+test("permanent grants are listed and can be revoked", async (t) => {
   const callboard = await startCallboard(t);
   const page = await openSession(t, browser, callboard);
-  await say(page, "run touch made");
+  await sendMessage(page, "run touch made");
   const sheet = card(page);
   assert.match(await sheet.locator(".covers").innerText(), /apply to exactly this command/);
   await sheet.getByRole("button", { name: "Always…" }).click();
@@ -211,7 +211,7 @@ test("what was always allowed is listed and can be taken back", async (t) => {
   await page.locator("#grants li").waitFor({ state: "detached" });
 });
 
-test("whoever has no key finds a page that looks like one, and a way in", async (t) => {
+test("without a key, a styled page explains how to sign in", async (t) => {
   const callboard = await startCallboard(t);
   const page = await browser.newPage(t);
   await page.goto(callboard.base);
@@ -224,7 +224,7 @@ test("whoever has no key finds a page that looks like one, and a way in", async 
   assert.equal(page.url(), callboard.base);
 });
 
-test("without script nothing is promised that is not there", async (t) => {
+test("a page without script offers nothing that needs it", async (t) => {
   const callboard = await startCallboard(t);
   const session = await callboard.converse("help");
   const page = await browser.newPage(t, { javaScriptEnabled: false });
@@ -233,10 +233,10 @@ test("without script nothing is promised that is not there", async (t) => {
   assert.match(await page.locator(`#sessions-${session}`).innerText(), /\d{4}-\d\d-\d\d/);
 });
 
-test("however long a line is, the question about it is as wide as the page, and can be denied", async (t) => {
+test("an approval of a long line fits the page and can be denied", async (t) => {
   for (const options of [SMALL, PHONE]) {
     const page = await openSession(t, browser, await startCallboard(t), "", options);
-    await say(page, `write ${"x".repeat(400)} to long.txt`);
+    await sendMessage(page, `write ${"x".repeat(400)} to long.txt`);
     const { width, x } = (await card(page).boundingBox()) ?? { width: 0, x: 0 };
     assert.ok(width > 0 && x + width <= options.viewport.width, `${x} + ${width}`);
     await card(page).getByText("Add a reason").click();
@@ -249,11 +249,11 @@ test("however long a line is, the question about it is as wide as the page, and 
   }
 });
 
-test("a message that cannot be written anew now stays in the field", async (t) => {
+test("an edited message that cannot be sent stays in the field", async (t) => {
   const page = await openSession(t, browser, await startCallboard(t, { config: NATURAL }));
-  await say(page, "help");
+  await sendMessage(page, "help");
   await answered(page);
-  await say(page, "tell me a story");
+  await sendMessage(page, "tell me a story");
   await page.locator(".now[data-state=running]").waitFor();
   await page.locator(".message[data-role=user]").first().hover();
   await page.getByRole("button", { name: "Edit and send again" }).first().click();
@@ -269,12 +269,12 @@ test("a message that cannot be written anew now stays in the field", async (t) =
   await page.waitForFunction(() => /** @type {any} */ (document.getElementById("text")).value === "");
 });
 
-test("what was written to change a message that has begun meanwhile is kept", async (t) => {
+test("an edit of a queued message survives the start of its run", async (t) => {
   const callboard = await startCallboard(t, { config: NATURAL });
   const page = await openSession(t, browser, callboard);
-  await say(page, "tell me a story");
+  await sendMessage(page, "tell me a story");
   await page.locator(".now[data-state=running]").waitFor();
-  await say(page, "help");
+  await sendMessage(page, "help");
   await page.getByRole("button", { name: "Stop" }).click();
   await page.locator(".held").waitFor();
   await page.locator(".queued summary", { hasText: "Edit" }).click();
@@ -286,7 +286,7 @@ test("what was written to change a message that has begun meanwhile is kept", as
   assert.equal(await field(page).inputValue(), "help me more");
 });
 
-test("the start page speaks of the agent that is chosen, and nothing goes to another unseen", async (t) => {
+test("the start page names the chosen agent and sends to no other", async (t) => {
   const config = `${INSTANT}[[agents]]\nid = "other"\nkind = "openai"\nbase_url = "http://127.0.0.1:9"\nmodel = "m"\n`;
   const callboard = await startCallboard(t, { config });
   const page = await browser.newPage(t);
@@ -304,7 +304,7 @@ test("the start page speaks of the agent that is chosen, and nothing goes to ano
   await answered(page);
 });
 
-test("a folder that is not there is refused where it is named; a relative one is found", async (t) => {
+test("a missing folder is refused in its field, a relative one is found", async (t) => {
   const callboard = await startCallboard(t);
   await mkdir(path.join(callboard.workspace, "src"));
   const page = await browser.newPage(t);
@@ -325,11 +325,11 @@ test("a folder that is not there is refused where it is named; a relative one is
   assert.equal(workspace, path.join(callboard.workspace, "src"));
 });
 
-test("cards on a phone keep their buttons in one line, and a distance between messages", async (t) => {
+test("cards on a phone have one line of buttons and keep a margin", async (t) => {
   const page = await openSession(t, browser, await startCallboard(t), "", PHONE);
   await setRoot(page, { toolDisplay: "panels" });
   for (const count of [1, 2]) {
-    await say(page, "what time is it in Paris and Tokyo");
+    await sendMessage(page, "what time is it in Paris and Tokyo");
     await answered(page, count);
   }
   const tops = await page.locator(".message > footer").last().locator("> :is(span, button)").evaluateAll((all) =>

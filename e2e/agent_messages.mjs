@@ -1,4 +1,4 @@
-// What is said to an agent while it works, and what it says to others through Callboard.
+// Steering an agent, and messages of an agent to others through Callboard.
 
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -6,23 +6,23 @@ import path from "node:path";
 
 import { assertGoesOn, exchangeOf, isSteered } from "./agent_case.mjs";
 import { until } from "./callboard.mjs";
-import { answered, assertSameAfterReload, openSession, say } from "./drive.mjs";
+import { answered, assertSameAfterReload, openSession, sendMessage } from "./drive.mjs";
 
 /** @typedef {import("./agent_case.mjs").Cases} Cases */
 
 /** @type {Cases} */
 export const OTHERS = {
-  "a message can go into the running answer": async ({ stage, open, told, its }) => {
+  "a message is steered into the active run": async ({ stage, open, outline, its }) => {
     const talk = await open();
     await talk.runs("play:waiting", "until");
     const before = stage.models.asked("waiting").length;
     await talk.post("messages", { text: "Do hurry.", mode: "steer" });
-    // Programs take it into a queue of their own; our own loop takes it at its next step.
+    // Programs have a queue of their own; Callboard's loop reads it at the next step.
     if (its.isProgram) await talk.answerWhen((it) => it.parts.some(isSteered));
     else assert.deepEqual((await talk.queue()).map((it) => it.mode), ["steer"]);
     writeFileSync(path.join(talk.workspace, "go"), "");
     const answer = await talk.answer();
-    assert.deepEqual(told(answer), [
+    assert.deepEqual(outline(answer), [
       "commentary: There is time.",
       "shell succeeded: gone",
       "steered: Do hurry.",
@@ -34,7 +34,7 @@ export const OTHERS = {
     assert.deepEqual(await talk.queue(), []);
   },
 
-  "a message for the running answer that it never saw comes back when it is stopped": async ({ stage, open, its }) => {
+  "an unseen steered message returns when the run is stopped": async ({ stage, open, its }) => {
     const talk = await open();
     await talk.runs("play:waiting", "until");
     await talk.post("messages", { text: "play:hello", mode: "steer" });
@@ -51,17 +51,17 @@ export const OTHERS = {
     const last = await talk.lastOf(2);
     assert.equal(last.content, "Hello! This answer comes in several small pieces.");
     await assertGoesOn(talk, "play:hello", stage);
-    const said = (await stage.callboard.events(talk.id)).filter((it) => it.type === "user_message");
-    assert.deepEqual(said.map((it) => it.text), ["play:waiting", "play:hello", "play:recall"]);
+    const messages = (await stage.callboard.events(talk.id)).filter((it) => it.type === "user_message");
+    assert.deepEqual(messages.map((it) => it.text), ["play:waiting", "play:hello", "play:recall"]);
   },
 
-  "Callboard's own tools have one name, one result and no question": async ({ browser, t, stage, open, told }) => {
+  "Callboard's own tools have one name, one result and no approval": async ({ browser, t, stage, open, outline }) => {
     const talk = await open({ asks: true });
     const page = await openSession(t, browser, stage.callboard, talk.id);
-    await say(page, "play:ownTools");
+    await sendMessage(page, "play:ownTools");
     await answered(page);
     const answer = await talk.lastAnswer();
-    assert.deepEqual(told(answer), [
+    assert.deepEqual(outline(answer), [
       "commentary: Who is there?",
       "agents_list succeeded",
       "commentary: I leave a note.",
@@ -88,22 +88,22 @@ export const OTHERS = {
     assert.doesNotMatch(commands, /Bearer [^$]/, "everybody can read a command line");
   },
 
-  "two calls that are the same are two": async ({ open, told }) => {
-    const answer = await (await open()).hear("play:twins");
-    const [first, ...rest] = told(answer);
+  "two equal calls stay two": async ({ open, outline }) => {
+    const answer = await (await open()).answerTo("play:twins");
+    const [first, ...rest] = outline(answer);
     const last = rest.pop();
     assert.deepEqual([first, last], ["commentary: The same twice.", "final: Both are noted."]);
     const twins = ["callboard_note succeeded", "callboard_note succeeded", "notice: Twin.", "notice: Twin."];
     assert.deepEqual(rest.sort(), twins);
   },
 
-  "an agent asks another of its kind, and that one a third": async ({ browser, t, stage, open, told }) => {
+  "an agent asks another of its kind, which asks a third": async ({ browser, t, stage, open, outline }) => {
     const talk = await open();
     const page = await openSession(t, browser, stage.callboard, talk.id);
-    await say(page, "play:chain");
+    await sendMessage(page, "play:chain");
     await answered(page);
     const answer = await talk.lastAnswer();
-    assert.deepEqual(told(answer), [
+    assert.deepEqual(outline(answer), [
       "commentary: I ask another.",
       "agents_message succeeded",
       "exchange: play:askDemo",
@@ -121,9 +121,9 @@ export const OTHERS = {
     await assertSameAfterReload(page);
   },
 
-  "stopping who waits stops whom it waits for": async ({ stage, open }) => {
+  "stopping the asking agent stops the asked one": async ({ stage, open }) => {
     const talk = await open();
-    await talk.say("play:askForever");
+    await talk.sendMessage("play:askForever");
     const asked = await talk.answerWhen((it) => exchangeOf(it)?.state === "running");
     // Both work in the same folder.
     const tails = async () => (await talk.processes()).filter((it) => it.command.includes("tail"));

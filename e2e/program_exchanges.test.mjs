@@ -16,7 +16,7 @@ after(async () => {
   for (const end of ends) await end();
 });
 
-/** Who was asked by whom, and what came back, as far as it goes. @param {any} answer @returns {Promise<string[]>} */
+/** The chain of exchanges with their replies. @param {any} answer @returns {Promise<string[]>} */
 async function trail(answer) {
   const exchange = answer.parts.find((/** @type {any} */ it) => it.type === "exchange");
   if (!exchange) return [];
@@ -27,7 +27,7 @@ async function trail(answer) {
 
 test("Claude Code asks Codex, which asks Pi, which asks the demo agent", async () => {
   const talk = await stage.open({ agent: "claude" });
-  const answer = await talk.hear("play:toCodex");
+  const answer = await talk.answerTo("play:toCodex");
   assert.equal(answer.content, "Codex has answered.");
   const [codex, pi, demo, ...more] = await trail(answer);
   assert.deepEqual([codex, pi, more], ["codex: Pi has answered.", "pi: Now I know the time.", []]);
@@ -36,14 +36,14 @@ test("Claude Code asks Codex, which asks Pi, which asks the demo agent", async (
 
 test("Codex asks Pi", async () => {
   const talk = await stage.open({ agent: "codex" });
-  const answer = await talk.hear("play:toPi");
+  const answer = await talk.answerTo("play:toPi");
   assert.equal(answer.content, "Pi has answered.");
   assert.equal((await trail(answer))[0], "pi: Now I know the time.");
 });
 
 test("Pi asks Claude Code", async () => {
   const talk = await stage.open({ agent: "pi" });
-  const answer = await talk.hear("play:toClaude");
+  const answer = await talk.answerTo("play:toClaude");
   assert.equal(answer.content, "Claude has answered.");
   assert.deepEqual(await trail(answer), ["claude: Hello! This answer comes in several small pieces."]);
 });

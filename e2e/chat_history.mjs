@@ -1,4 +1,4 @@
-// Conversations that were held elsewhere, for chats to bring along.
+// Conversations of other programs, which chats import.
 
 /** @typedef {import("./ai_sdk.mjs").Client} Client */
 
@@ -8,16 +8,16 @@ export const LINK = { type: "file", mediaType: "image/png", url: "https://exampl
 
 const SIGNED = { anthropic: { signature: "s" } };
 
-/** A call about which somebody was asked. @param {string} id @param {boolean} approved @param {object} more */
+/** A call with an approval. @param {string} id @param {boolean} approved @param {object} more */
 const asked = (id, approved, more) => ({ type: "tool-rm", toolCallId: id, input: {}, approval: { id: `approval_${id}`, approved }, ...more });
 
-/** What later versions have besides. @param {Client} client @returns {any[]} */
+/** Additional parts of later versions. @param {Client} client @returns {any[]} */
 export const newParts = ({ profile }) => [
   ...(profile < 6 ? [] : [asked("c4", true, { state: "output-available", output: "gone" }), asked("c5", false, { state: "output-denied" })]),
   ...(profile < 7 ? [] : [{ type: "custom", kind: "openai.compaction" }, { type: "reasoning-file", mediaType: "image/png", url: PICTURE }]),
 ];
 
-/** A conversation that was held elsewhere, with every kind of part. */
+/** A conversation of another program, with every kind of part. */
 export const HISTORY = [
   { id: "u1", role: "user", parts: [FILE, { type: "text", text: "Look" }] },
   {
@@ -48,7 +48,7 @@ export const HISTORY = [
   },
 ];
 
-/** The same in version 4, which has fewer kinds. */
+/** The conversation in version 4, which has fewer kinds of parts. */
 export const HISTORY_4 = [
   {
     id: "u1",

@@ -1,24 +1,24 @@
-// Conversations that the real Claude Code, Codex and Pi have kept on disk go on in another Callboard.
+// Stored conversations of the real Claude Code, Codex and Pi continue in another Callboard.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { describe, test } from "node:test";
 
-import { assertAllClosed, told } from "./agent_case.mjs";
+import { assertAllClosed, outline } from "./agent_case.mjs";
 import { startStage } from "./agents.mjs";
 import { useBrowser } from "./browser.mjs";
-import { answered, say, sessionOf } from "./drive.mjs";
-import { PROGRAMS, keptIn, sayWithoutCallboard } from "./programs.mjs";
+import { answered, sendMessage, sessionOf } from "./drive.mjs";
+import { PROGRAMS, conversationFiles, runWithoutCallboard } from "./programs.mjs";
 
 /** @typedef {import("./agent_case.mjs").Stage} Stage */
 /** @typedef {import("./agent_case.mjs").Conversation} Conversation */
 /** @typedef {import("./programs.mjs").Program} Program */
 
-/** How long a test may take. */
+/** Time limit of a test. */
 const TIMEOUT_MS = 60_000;
 
-/** What their shells are called. */
+/** Names of the shell tools. */
 const TOOLS = { Bash: "shell", bash: "shell" };
 
 const BEGUN = [
@@ -31,26 +31,26 @@ const BEGUN = [
 const RECALLED = ["final: I remember all of it."];
 
 /**
- * Where a conversation of `play:tools` may have been had; each says in which folder.
+ * Origins of a conversation of `play:tools`; each returns its folder.
  * @type {Record<string, (stage: Stage) => Promise<string>>}
  */
 const PLACES = {
   "without Callboard": async (stage) => {
     const [folder, models] = [await stage.folder(), stage.models.base];
-    await sayWithoutCallboard(/** @type {Program} */ (stage.kind), { home: stage.setting.home, models, folder }, "play:tools");
+    await runWithoutCallboard(/** @type {Program} */ (stage.kind), { home: stage.setting.home, models, folder }, "play:tools");
     return folder;
   },
   "on another Callboard": async (stage) => {
-    const folder = await begunHere(stage);
+    const folder = await startConversation(stage);
     await stage.callboard.kill("SIGTERM");
     return folder;
   },
 };
 
 /** @param {Stage} stage */
-async function begunHere(stage) {
+async function startConversation(stage) {
   const talk = await stage.open();
-  await talk.hear("play:tools");
+  await talk.answerTo("play:tools");
   return talk.workspace;
 }
 
@@ -59,35 +59,35 @@ const browser = useBrowser();
 for (const program of PROGRAMS) {
   describe(program, () => {
     for (const [place, begin] of Object.entries(PLACES)) {
-      test(`what was said ${place} is imported and gone on with`, { timeout: TIMEOUT_MS }, async (t) => {
+      test(`a conversation ${place} is imported and continued`, { timeout: TIMEOUT_MS }, async (t) => {
         const first = await startStage(t, program);
         const folder = await begin(first);
         const file = await onlyFile(first);
-        const second = await first.anew(t);
+        const second = await first.otherCallboard(t);
         const session = assertImported(second, file, "1 turn added");
         assertImported(second, file, "nothing new");
         const talk = await confirmed(second, session);
         assert.equal(talk.workspace, folder);
-        assert.deepEqual(await toldIn(talk), [BEGUN]);
-        await talk.hear("play:recall");
+        assert.deepEqual(await outlines(talk), [BEGUN]);
+        await talk.answerTo("play:recall");
         await assertWentOn(talk, file);
         await assertAddsNothing(talk, file);
 
-        const third = await first.anew(t);
+        const third = await first.otherCallboard(t);
         assertImported(third, file, "2 turns added");
-        assert.deepEqual(await toldIn(await third.meet(session)), [BEGUN, RECALLED], "the file has what was said here");
+        assert.deepEqual(await outlines(await third.meet(session)), [BEGUN, RECALLED], "the file has what was said here");
       });
     }
   });
 }
 
-test("what Codex has open elsewhere is gone on with when it is closed there", { timeout: TIMEOUT_MS }, async (t) => {
+test("a Codex conversation can be continued after it is closed elsewhere", { timeout: TIMEOUT_MS }, async (t) => {
   const first = await startStage(t, "codex");
-  await begunHere(first);
+  await startConversation(first);
   const file = await onlyFile(first);
-  const second = await first.anew(t);
+  const second = await first.otherCallboard(t);
   const talk = await confirmed(second, assertImported(second, file, "1 turn added"));
-  const refused = await talk.hear("play:recall");
+  const refused = await talk.answerTo("play:recall");
   assert.deepEqual([refused.status, refused.error.code, refused.parts], ["failed", "agent_busy", []]);
   assert.match(refused.error.message, /open in another Codex .*Close it there/);
   await first.callboard.kill("SIGTERM");
@@ -96,11 +96,11 @@ test("what Codex has open elsewhere is gone on with when it is closed there", { 
   await assertWentOn(talk, file);
 });
 
-test("what is imported on the page is gone on with there", { timeout: TIMEOUT_MS }, async (t) => {
+test("a conversation imported on the page is continued there", { timeout: TIMEOUT_MS }, async (t) => {
   const first = await startStage(t, "claude");
   await PLACES["without Callboard"]?.(first);
   const file = await onlyFile(first);
-  const second = await first.anew(t);
+  const second = await first.otherCallboard(t);
   const page = await browser.newPage(t);
   await page.goto(`${second.callboard.base}?token=${second.callboard.token}`);
   const give = async () => {
@@ -114,7 +114,7 @@ test("what is imported on the page is gone on with there", { timeout: TIMEOUT_MS
   const use = page.getByRole("button", { name: "Use this folder" });
   await use.click();
   await use.waitFor({ state: "detached" });
-  await say(page, "play:recall");
+  await sendMessage(page, "play:recall");
   await answered(page, 2);
   assert.equal(await page.locator(".text.final").last().innerText(), "I remember all of it.");
   const talk = await second.meet(sessionOf(page));
@@ -123,7 +123,7 @@ test("what is imported on the page is gone on with there", { timeout: TIMEOUT_MS
   await assertAddsNothing(talk, file);
 });
 
-/** The session, in the folder that its file names. @param {Stage} stage @param {string} session */
+/** The session, in the folder of its file. @param {Stage} stage @param {string} session */
 async function confirmed(stage, session) {
   const { workspace, suggestedWorkspace } = await stage.callboard.api(`sessions/${session}`);
   assert.equal(workspace, null, "nobody has confirmed it yet");
@@ -131,25 +131,25 @@ async function confirmed(stage, session) {
   return stage.meet(session);
 }
 
-/** The only conversation that the program has kept. @param {Stage} stage */
+/** The only stored conversation of the program. @param {Stage} stage */
 async function onlyFile(stage) {
-  const files = await keptIn(stage.setting.home);
+  const files = await conversationFiles(stage.setting.home);
   assert.equal(files.length, 1, `${files}`);
   return /** @type {string} */ (files[0]);
 }
 
-/** Imports it, and gives the session's id. @param {Stage} stage @param {string} file @param {string} what */
+/** Imports the conversation and returns the session's id. @param {Stage} stage @param {string} file @param {string} what */
 function assertImported(stage, file, what) {
-  const said = stage.callboard.command(["import", file]).trim();
-  const [session] = said.split(": ");
-  assert.equal(said, `${session}: ${what}: ${file}`);
+  const output = stage.callboard.command(["import", file]).trim();
+  const [session] = output.split(": ");
+  assert.equal(output, `${session}: ${what}: ${file}`);
   return /** @type {string} */ (session);
 }
 
-/** The program has gone on with its own conversation, where it was. @param {Conversation} talk @param {string} file */
+/** Checks that the program continued its own conversation. @param {Conversation} talk @param {string} file */
 async function assertWentOn(talk, file) {
   const { callboard, models } = talk.stage;
-  assert.deepEqual(await toldIn(talk), [BEGUN, RECALLED]);
+  assert.deepEqual(await outlines(talk), [BEGUN, RECALLED]);
   const [request] = models.asked("recall").slice(-1);
   for (const it of ["First I look here.", "echo two", "I have seen one and two."]) assert.ok(request?.includes(it), it);
   assert.equal(request?.split("play:tools").length, 2, "it remembers, and is not told again");
@@ -171,9 +171,9 @@ async function assertAddsNothing(talk, file) {
   assert.equal((await talk.stage.callboard.api("sessions")).sessions.length, 1);
 }
 
-/** What all answers of a session consist of. @param {Conversation} talk */
-async function toldIn(talk) {
+/** The parts of all answers of a session. @param {Conversation} talk */
+async function outlines(talk) {
   const { messages } = await talk.stage.callboard.api(`sessions/${talk.id}/messages`);
   const answers = messages.filter((/** @type {any} */ it) => it.role === "assistant");
-  return answers.map((/** @type {any} */ it) => told(it, TOOLS));
+  return answers.map((/** @type {any} */ it) => outline(it, TOOLS));
 }
