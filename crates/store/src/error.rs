@@ -2,10 +2,13 @@
 //!
 //! All messages for users are here, with what to do.
 
+use std::error::Error as _;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
+use tokio_postgres::error::SqlState;
 use transcript::Seq;
 
 use crate::Holder;
@@ -69,6 +72,33 @@ pub enum OpenError {
     /// The database failed while the store was opened.
     #[error("cannot open the database: {0}")]
     Db(DatabaseError),
+    /// The address of a PostgreSQL server cannot be parsed.
+    #[error(
+        "the address of the store is invalid: give a URL such as postgres://user:password@host/database"
+    )]
+    Url,
+    /// TLS cannot be set up.
+    #[error("TLS cannot be set up for the connection to the database: {0}")]
+    Tls(String),
+    /// The PostgreSQL server cannot be reached, or refuses the connection.
+    #[error("cannot use the database {server}: {error}")]
+    Server {
+        /// Host, port and database, without user and password.
+        server: String,
+        /// The failure.
+        error: DatabaseError,
+    },
+    /// The encoding of the database has not all characters.
+    #[error(
+        "the database {server} has the encoding {encoding}, which has not all characters: create one with \
+         CREATE DATABASE callboard ENCODING 'UTF8' TEMPLATE template0"
+    )]
+    Encoding {
+        /// Host, port and database, without user and password.
+        server: String,
+        /// Encoding of the database.
+        encoding: String,
+    },
 }
 
 /// Error of a write to the store.
@@ -122,6 +152,9 @@ pub enum Error {
     /// The file to write exists already.
     #[error("{} exists already; choose another name, or remove it", .0.display())]
     Exists(PathBuf),
+    /// A backup of a store in PostgreSQL was requested.
+    #[error("the store is a PostgreSQL database, which has backups of its own: use pg_dump")]
+    OnServer,
     /// The read was cancelled, or its time limit was reached.
     #[error("the read was cancelled")]
     Interrupted,
@@ -133,33 +166,95 @@ pub enum Error {
     Closed,
 }
 
-/// Error of the embedded database, SQLite.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct DatabaseError(pub(crate) rusqlite::Error);
+/// Failure of the database that holds a store.
+#[derive(Debug)]
+pub struct DatabaseError(pub(crate) Cause);
+
+#[derive(Debug)]
+pub(crate) enum Cause {
+    Sqlite(rusqlite::Error),
+    Postgres(tokio_postgres::Error),
+}
+
+impl DatabaseError {
+    /// Returns the error of the embedded database, if it is one.
+    pub(crate) fn sqlite(&self) -> Option<&rusqlite::Error> {
+        match &self.0 {
+            Cause::Sqlite(error) => Some(error),
+            Cause::Postgres(_) => None,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        match &self.0 {
+            Cause::Sqlite(error) => error.sqlite_error_code() == Some(ErrorCode::DiskFull),
+            Cause::Postgres(error) => error.code() == Some(&SqlState::DISK_FULL),
+        }
+    }
+
+    /// Returns whether the statement was cancelled.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        match &self.0 {
+            Cause::Sqlite(error) => {
+                error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
+            }
+            Cause::Postgres(error) => error.code() == Some(&SqlState::QUERY_CANCELED),
+        }
+    }
+}
+
+impl fmt::Display for DatabaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Cause::Sqlite(error) => error.fmt(f),
+            // The error itself says only that there is one.
+            Cause::Postgres(error) => match (error.as_db_error(), error.source()) {
+                (Some(error), _) => f.write_str(error.message()),
+                (None, Some(source)) => write!(f, "{error}: {source}"),
+                (None, None) => error.fmt(f),
+            },
+        }
+    }
+}
+
+impl std::error::Error for DatabaseError {}
+
+impl From<tokio_postgres::Error> for OpenError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Db(DatabaseError(Cause::Postgres(error)))
+    }
+}
+
+impl From<tokio_postgres::Error> for Error {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Db(DatabaseError(Cause::Postgres(error)))
+    }
+}
 
 impl From<rusqlite::Error> for OpenError {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Db(DatabaseError(error))
+        Self::Db(DatabaseError(Cause::Sqlite(error)))
     }
 }
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Db(DatabaseError(error))
+        Self::Db(DatabaseError(Cause::Sqlite(error)))
     }
 }
 
 impl Error {
     /// Returns whether the error says that the disk is full.
     pub(crate) fn is_full(&self) -> bool {
-        matches!(self, Self::Db(error) if error.0.sqlite_error_code() == Some(ErrorCode::DiskFull))
+        matches!(self, Self::Db(error) if error.is_full())
     }
 
     /// Adds the path of the database file to an error about damage.
     pub(crate) fn in_file(self, file: impl FnOnce() -> PathBuf) -> Self {
         match self {
-            Self::Db(error) if is_corrupt(&error.0) => Self::Corrupt { file: file(), error },
+            Self::Db(error) if error.sqlite().is_some_and(is_corrupt) => {
+                Self::Corrupt { file: file(), error }
+            }
             error => error,
         }
     }
@@ -169,7 +264,9 @@ impl OpenError {
     /// Adds the path of the database file to an error about damage.
     pub(crate) fn in_file(self, file: impl FnOnce() -> PathBuf) -> Self {
         match self {
-            Self::Db(error) if is_corrupt(&error.0) => Self::Corrupt { file: file(), error },
+            Self::Db(error) if error.sqlite().is_some_and(is_corrupt) => {
+                Self::Corrupt { file: file(), error }
+            }
             error => error,
         }
     }
@@ -192,6 +289,7 @@ impl From<&Error> for AppendError {
             | Error::Corrupt { .. }
             | Error::Io(_)
             | Error::Exists(_)
+            | Error::OnServer
             | Error::Interrupted => Self::Storage(error.to_string()),
         }
     }

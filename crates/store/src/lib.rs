@@ -1,4 +1,4 @@
-//! The log: SQLite embedded, one writer thread, many readers.
+//! The log: in SQLite, embedded, or in PostgreSQL; one writer thread, many readers.
 //!
 //! A session is a list of records numbered 1, 2, 3, ... with no gap. What is appended is read back
 //! byte for byte, however it is kept meanwhile: large values live in blobs, and the deltas of a
@@ -40,21 +40,22 @@ mod error;
 mod files;
 mod log;
 mod meta;
+mod readers;
 mod reads;
 mod search;
+mod server;
 mod side_write;
+mod sql;
 #[cfg(test)]
 mod tests;
 mod writer;
 
 use std::fs::DirBuilder;
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
-use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use transcript::{Millis, Record, Seq, SessionId};
 
@@ -74,12 +75,12 @@ pub use meta::unrecognized::{Unrecognized, unrecognized_in};
 pub use search::item::ItemKind;
 pub use search::query::{Cursor, Found, Hit, Query};
 
-use files::checkpoint::Checkpoints;
-use files::connection::Readers;
+use files::folder::Folder;
 use files::lock::Lock;
-use files::presence::Presence;
-use files::reserve::Reserve;
 use meta::stats::Counters;
+use readers::{Readers, Source};
+use server::Server;
+use sql::{Db, Postgres, Role};
 use writer::{Append, Job, Write, WriteOp, Writer};
 
 /// Maximum number of pending writes. Further callers wait for a permit.
@@ -93,6 +94,9 @@ const SEARCHING_THREADS: usize = 2;
 /// Options of [`Store::open`].
 #[derive(Debug, Clone, Default)]
 pub struct Options {
+    /// URL of the PostgreSQL server that holds the store; `None` for the embedded database of the data
+    /// folder.
+    pub server: Option<String>,
     /// Durability of committed records.
     pub sync: Sync,
     /// Command of this process, such as `callboard serve`. It is shown to other processes that find
@@ -139,8 +143,8 @@ struct Inner {
     readers: Readers,
     lock: Arc<Lock>,
     counters: Arc<Counters>,
-    presence: Arc<Presence>,
-    reserve: Arc<Reserve>,
+    /// The data folder of the embedded database; `None` with a PostgreSQL server.
+    folder: Option<Folder>,
 }
 
 impl Store {
@@ -149,23 +153,25 @@ impl Store {
     pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
         make_folder(dir)?;
         let lock = Arc::new(Lock::take(dir, options.holder, options.since)?);
-        files::backup::remove_dead_parts(dir);
-        let reserve = Arc::new(Reserve::of(dir));
-        let db = open_writer(dir, options.sync, &reserve)?;
-        let checkpoints = Checkpoints::start(dir, options.sync)?;
         let counters = Arc::new(Counters::default());
-        let presence = Arc::new(Presence::of(dir));
+        let (source, db, folder, upkeep) = match &options.server {
+            None => {
+                let (folder, db, upkeep) = Folder::open(dir, options.sync)?;
+                (Source::Folder(dir.to_owned()), db, Some(folder), Some(upkeep))
+            }
+            Some(url) => {
+                let (server, db) = server::on_own_thread(|| connect(url, options.sync))?;
+                (Source::Server(server), db, None, None)
+            }
+        };
         let (jobs, waiting) = channel();
         let writer = Writer {
-            log_pages: files::checkpoint::log_pages(&db)?,
             db,
+            upkeep,
+            lock: Arc::clone(&lock),
             jobs: waiting,
             sessions: log::append::Sessions::default(),
-            checkpoints,
-            lock: Arc::clone(&lock),
             counters: Arc::clone(&counters),
-            presence: Arc::clone(&presence),
-            reserve: Arc::clone(&reserve),
             deletions: Vec::new(),
         };
         thread::Builder::new()
@@ -178,11 +184,10 @@ impl Store {
             write_permits: Arc::new(Semaphore::new(PENDING_WRITES)),
             reader_permits: Arc::new(Semaphore::new(READING_THREADS)),
             search_permits: Arc::new(Semaphore::new(SEARCHING_THREADS)),
-            readers: Readers::new(dir),
+            readers: Readers::new(source),
             lock,
             counters,
-            presence,
-            reserve,
+            folder,
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -229,8 +234,8 @@ impl Store {
     /// space.
     pub async fn fill_reserve(&self) {
         self.on_reader_thread(|store| {
-            if !is_full(store.inner.readers.dir()) {
-                store.inner.reserve.fill();
+            if let Some(folder) = &store.inner.folder {
+                folder.fill_reserve();
             }
         })
         .await;
@@ -238,7 +243,7 @@ impl Store {
 
     /// Returns an error if the open database files were removed or replaced in the data folder.
     pub fn check_files(&self) -> Result<(), Error> {
-        self.inner.presence.check()
+        self.inner.folder.as_ref().map_or(Ok(()), Folder::check)
     }
 
     /// Returns the number of pages written to the write-ahead log since the store was opened.
@@ -262,32 +267,16 @@ impl Store {
     }
 }
 
-/// Opens the connection that writes. On a full disk, it releases the reserve and tries again,
-/// because the WAL index or a migration needs space.
-fn open_writer(dir: &Path, sync: Sync, reserve: &Reserve) -> Result<Connection, OpenError> {
-    let opened = match files::connection::writer(dir, sync) {
-        Err(_) if is_full(dir) && reserve.release() => files::connection::writer(dir, sync),
-        opened => {
-            if !is_full(dir) {
-                reserve.fill();
-            }
-            opened
-        }
+/// Connects to a PostgreSQL server and migrates its schema. Returns the connection that writes.
+fn connect(url: &str, sync: Sync) -> Result<(Arc<Server>, Db), OpenError> {
+    let server = Arc::new(Server::parse(url)?);
+    server.migrate_blocking()?;
+    let role = match sync {
+        Sync::Full => Role::Writer,
+        Sync::Normal => Role::FastWriter,
     };
-    opened.map_err(|error| match error {
-        OpenError::Db(_) | OpenError::Io { .. } if is_full(dir) => {
-            OpenError::NoSpace { dir: dir.to_owned() }
-        }
-        error => error.in_file(|| files::connection::file(dir)),
-    })
-}
-
-/// Returns whether the disk of a folder has no space for another page.
-fn is_full(dir: &Path) -> bool {
-    let probe = dir.join(".space");
-    let written = std::fs::write(&probe, [0; 4096]);
-    let _ = std::fs::remove_file(&probe);
-    written.is_err_and(|it| matches!(it.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
+    let db = Postgres::connect(Arc::clone(&server), role).map_err(|it| server.failed(it))?;
+    Ok((server, Db::Postgres(Box::new(db))))
 }
 
 /// Creates the data folder, if there is none, with access for its owner only.

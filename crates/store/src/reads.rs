@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use rusqlite::Connection;
 use tokio::sync::Semaphore;
 use transcript::{ClientId, MessageId, Millis, Queue, ResponseId, Seq, SessionId, Summary};
 
-use crate::files::connection::Readers;
 use crate::log::conversation::{self, Conversation, StoredRun};
 use crate::log::{message, read, session};
+use crate::readers::Readers;
+use crate::sql::Db;
 use crate::{Error, Listed, MessageKind, MessageRow, Page, ReadRange, Store, Stored, Window};
 
 impl Store {
@@ -80,7 +80,7 @@ impl Store {
         after: Seq,
         limit: usize,
     ) -> Result<Window, Error> {
-        let find = move |db: &Connection, _: &_, key| message::window_after(db, key, after, limit);
+        let find = move |db: &Db, _: &_, key| message::window_after(db, key, after, limit);
         self.read_session(session, find).await
     }
 
@@ -124,7 +124,7 @@ impl Store {
         kind: MessageKind,
         before: Seq,
     ) -> Result<u64, Error> {
-        let count = move |db: &Connection, _: &_, key| message::count_before(db, key, kind, before);
+        let count = move |db: &Db, _: &_, key| message::count_before(db, key, kind, before);
         self.read_session(session, count).await
     }
 
@@ -184,7 +184,7 @@ impl Store {
         session: &SessionId,
         at: Seq,
     ) -> Result<Option<Vec<Stored>>, Error> {
-        let read = move |db: &Connection, id: &SessionId, key| {
+        let read = move |db: &Db, id: &SessionId, key| {
             conversation::records_around(db, id, key, at).map(Some)
         };
         self.read_session(session, read).await
@@ -222,8 +222,7 @@ impl Store {
         client_id: &ClientId,
     ) -> Result<Option<MessageId>, Error> {
         let client_id = client_id.clone();
-        let find =
-            move |db: &Connection, _: &_, key| session::message_of_client_id(db, key, &client_id);
+        let find = move |db: &Db, _: &_, key| session::message_of_client_id(db, key, &client_id);
         self.read_session(session, find).await
     }
 
@@ -250,7 +249,7 @@ impl Store {
         id: &SessionId,
         windows: [Window; N],
     ) -> Result<Option<[Conversation; N]>, Error> {
-        let read = move |db: &Connection, id: &_, key| conversation::windows(db, id, key, windows);
+        let read = move |db: &Db, id: &_, key| conversation::windows(db, id, key, windows);
         self.read_session(id, read).await
     }
 
@@ -264,7 +263,7 @@ impl Store {
     pub(crate) async fn read_session<T: Default + Send + 'static>(
         &self,
         session: &SessionId,
-        read: impl FnOnce(&Connection, &SessionId, i64) -> Result<T, Error> + Send + 'static,
+        read: impl FnOnce(&Db, &SessionId, i64) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let session = session.clone();
         self.read_db(move |db| in_session(db, &session, read)).await
@@ -273,7 +272,7 @@ impl Store {
     /// Runs a read as one transaction on a blocking thread. Only a few run at the same time.
     pub(crate) async fn read_db<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+        read: impl FnOnce(&Db) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         self.on_reader_thread(|store| store.inner.readers.read(|db| read(db))).await
     }
@@ -295,9 +294,9 @@ impl Store {
 /// Runs a read about one session within an open transaction. Returns the default value if there is
 /// no such session.
 pub(crate) fn in_session<T: Default>(
-    db: &Connection,
+    db: &Db,
     session: &SessionId,
-    read: impl FnOnce(&Connection, &SessionId, i64) -> Result<T, Error>,
+    read: impl FnOnce(&Db, &SessionId, i64) -> Result<T, Error>,
 ) -> Result<T, Error> {
     match session::key(db, session)? {
         Some(key) => read(db, session, key),

@@ -2,16 +2,16 @@
 //!
 //! They are written in the same batches as appends, and answered after the commit like those.
 
-use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use crate::sql::Db;
 use crate::writer::{Answer, Job, Write, WriteOp};
 use crate::{AppendError, Error, Store};
 
 /// A small write beside the log, and the caller that waits for its result.
 pub(crate) trait SideWrite: Send {
     /// Runs the write within the transaction of a batch.
-    fn run(&mut self, db: &Connection) -> Result<(), Error>;
+    fn run(&mut self, db: &Db) -> Result<(), Error>;
 
     /// Sends the result to the caller. Called once, after the batch was committed or has failed.
     fn answer(self: Box<Self>, outcome: Result<(), AppendError>);
@@ -25,10 +25,10 @@ struct Pending<F, T> {
 
 impl<F, T> SideWrite for Pending<F, T>
 where
-    F: Fn(&Connection) -> Result<T, Error> + Send,
+    F: Fn(&Db) -> Result<T, Error> + Send,
     T: Send,
 {
-    fn run(&mut self, db: &Connection) -> Result<(), Error> {
+    fn run(&mut self, db: &Db) -> Result<(), Error> {
         self.result = Some((self.write)(db)?);
         Ok(())
     }
@@ -44,7 +44,7 @@ impl Store {
     /// Runs a small write beside the log and returns its result when it is committed.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
-        write: impl Fn(&Connection) -> Result<T, Error> + Send + 'static,
+        write: impl Fn(&Db) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, AppendError> {
         let _permit = self.write_permit().await?;
         let (done, answer) = oneshot::channel();

@@ -1,13 +1,13 @@
 //! The store from outside: laws on random logs, rows on small ones, and the folder.
 
-mod damage;
 mod delete;
-mod folder;
+pub(crate) mod embedded;
+
 mod grants;
 mod import;
 mod laws;
 mod log;
-pub(crate) mod plans;
+
 mod programs;
 mod rows;
 mod search;
@@ -16,13 +16,68 @@ mod upkeep;
 use std::path::Path;
 use std::sync::Arc;
 
+use rusqlite::Connection;
 use transcript::{Event, Record, Seq, SessionId};
 
+use crate::files::connection;
+use crate::server::{Server, on_own_thread};
+use crate::sql::{Db, Postgres, Role, params};
 use crate::{AppendError, Options, Page, ReadRange, Store, Stored, Sync};
+
+/// Environment variable with the URL of a PostgreSQL database, on which the tests then run instead of
+/// the embedded one. `./test` runs them on both.
+const SERVER: &str = "CALLBOARD_TEST_POSTGRES";
 
 fn open(dir: &Path) -> Store {
     // What is tested here survives the end of the process, not the loss of power.
-    Store::open(dir, Options { sync: Sync::Normal, ..Options::default() }).unwrap()
+    Store::open(dir, Options { sync: Sync::Normal, server: server(dir), ..Options::default() })
+        .unwrap()
+}
+
+#[expect(clippy::disallowed_methods, reason = "it chooses the database of a whole test run")]
+fn test_server() -> Option<String> {
+    std::env::var(SERVER).ok()
+}
+
+/// Returns the URL of a schema that belongs to a folder, so that a store that is opened again is the
+/// same.
+fn server(dir: &Path) -> Option<String> {
+    let url = test_server()?;
+    let schema = format!("t{}", &blake3::hash(dir.as_os_str().as_encoded_bytes()).to_hex()[..16]);
+    Server::parse(&url).unwrap().run(&format!("CREATE SCHEMA IF NOT EXISTS {schema}"));
+    Some(format!("{url}?options=-c%20search_path%3D{schema}"))
+}
+
+/// Runs statements on the database of a folder.
+fn inspect<T: Send>(dir: &Path, look: impl FnOnce(&Db) -> T + Send) -> T {
+    on_own_thread(|| {
+        let db = match server(dir) {
+            Some(url) => {
+                let server = Arc::new(Server::parse(&url).unwrap());
+                Db::Postgres(Box::new(Postgres::connect(server, Role::FastWriter).unwrap()))
+            }
+            None => Db::Sqlite(Connection::open(connection::file(dir)).unwrap()),
+        };
+        look(&db)
+    })
+}
+
+/// Returns the number that a query counts in the database of a folder.
+fn count(dir: &Path, sql: &str) -> i64 {
+    inspect(dir, |db| db.one(sql, params![], |row| row.get(0)).unwrap())
+}
+
+/// Checks that the search index has exactly the words of the items.
+fn check_index(dir: &Path) {
+    inspect(dir, |db| {
+        if let Some(db) = db.sqlite() {
+            db.execute_batch("INSERT INTO search (search) VALUES ('integrity-check')").unwrap();
+        }
+    });
+    let sql = "SELECT count(*) FROM search WHERE item NOT IN (SELECT key FROM items)";
+    if server(dir).is_some() {
+        assert_eq!(count(dir, sql), 0, "words of items that are gone");
+    }
 }
 
 fn session(id: &str) -> SessionId {

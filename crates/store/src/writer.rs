@@ -10,28 +10,24 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use transcript::{Record, Seq, SessionId};
 
-use crate::files::checkpoint::{Checkpoints, Deleted, checkpoint, log_pages};
+use crate::files::backup;
+use crate::files::checkpoint::Deleted;
 use crate::files::lock::Lock;
-use crate::files::presence::Presence;
-use crate::files::reserve::Reserve;
-use crate::files::{backup, connection};
+use crate::files::upkeep::Upkeep;
 use crate::log::append::{Sessions, Written};
 use crate::log::stage::{StageWrite, Ticket};
 use crate::log::{delete, fold};
 use crate::meta::stats::Counters;
 use crate::side_write::SideWrite;
+use crate::sql::Db;
 use crate::{AppendError, Error};
 
 /// Number of records with which a batch of writes ends.
 const RECORDS_AT_ONCE: usize = 4096;
 const STREAMS_AT_ONCE: usize = 16;
-/// Size in bytes up to which a database is compacted after each deletion. That takes a fraction of
-/// a second.
-const COMPACTED_AT_ONCE: i64 = 16 * 1024 * 1024;
 /// Time without jobs after which maintenance begins.
 const QUIET: Duration = Duration::from_millis(250);
 
@@ -89,20 +85,17 @@ pub(crate) struct Append {
 }
 
 pub(crate) struct Writer {
-    pub(crate) db: Connection,
+    pub(crate) db: Db,
+    /// The files of the embedded database; `None` with a PostgreSQL server.
+    pub(crate) upkeep: Option<Upkeep>,
     pub(crate) jobs: Receiver<Job>,
     pub(crate) sessions: Sessions,
-    pub(crate) checkpoints: Checkpoints,
     /// Lock of the data folder, released after the last write.
     pub(crate) lock: Arc<Lock>,
     pub(crate) counters: Arc<Counters>,
-    pub(crate) presence: Arc<Presence>,
-    pub(crate) reserve: Arc<Reserve>,
     /// Keys of deleted sessions with rows left, and the callers to answer when the rows are
     /// removed.
     pub(crate) deletions: Vec<(i64, Deleted)>,
-    /// Number of pages in the write-ahead log after the last commit.
-    pub(crate) log_pages: u64,
 }
 
 impl Writer {
@@ -132,7 +125,7 @@ impl Writer {
                     self.deletions.extend(key.map(for_nobody));
                 }
                 Some(Job::Compact { done }) => match self.compact() {
-                    Ok(()) => self.checkpoints.cut(vec![done]),
+                    Ok(()) => self.cut(vec![done]),
                     Err(error) => drop(done.send(Err(AppendError::from(&error)))),
                 },
                 Some(Job::Rescue { to, done }) => {
@@ -227,7 +220,11 @@ impl Writer {
             Ok(outcomes) => outcomes,
             Err(error) => {
                 self.forget(&batch);
-                let error = AppendError::from(&error.in_file(|| self.presence.database()));
+                let error = match &self.upkeep {
+                    Some(upkeep) => error.in_file(|| upkeep.database()),
+                    None => error,
+                };
+                let error = AppendError::from(&error);
                 tracing::warn!(%error, appends = batch.len(), "nothing of a batch was written");
                 batch.iter().map(|_| Err(error.clone())).collect()
             }
@@ -246,9 +243,9 @@ impl Writer {
     /// nothing was written.
     fn commit(&mut self, batch: &mut [Write]) -> Result<Vec<Result<(), AppendError>>, Error> {
         let start = Instant::now();
-        self.presence.check()?;
+        self.upkeep.as_ref().map_or(Ok(()), Upkeep::check)?;
         self.sessions.written = Written::default();
-        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let tx = self.db.begin_write()?;
         let mut outcomes = Vec::with_capacity(batch.len());
         for write in batch {
             outcomes.push(match &mut write.op {
@@ -282,7 +279,7 @@ impl Writer {
     }
 
     fn fold(&mut self, max_streams: usize) -> Result<usize, Error> {
-        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let tx = self.db.begin_write()?;
         let n_streams = fold::fold(&tx, max_streams)?;
         tx.commit()?;
         self.count_pages();
@@ -293,7 +290,7 @@ impl Writer {
         if !self.sessions.backlog.load_backlog(&self.db)? {
             return Ok(false);
         }
-        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let tx = self.db.begin_write()?;
         let done = self.sessions.backlog.index_some(&tx)?;
         tx.commit()?;
         self.sessions.backlog.remove(done);
@@ -314,8 +311,8 @@ impl Writer {
     }
 
     fn begin_to_delete(&mut self, session: &SessionId) -> Result<Option<i64>, Error> {
-        self.presence.check()?;
-        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        self.upkeep.as_ref().map_or(Ok(()), Upkeep::check)?;
+        let tx = self.db.begin_write()?;
         let key = delete::begin(&tx, session)?;
         tx.commit()?;
         self.sessions.forget(session);
@@ -323,12 +320,9 @@ impl Writer {
         Ok(key)
     }
 
-    /// Makes space on a full disk: releases the reserve, and runs a checkpoint so that the
-    /// write-ahead log is reused from its start. Returns false if neither has worked.
-    fn make_room(&mut self) -> bool {
-        let is_released = self.reserve.release();
-        let is_moved = checkpoint(&self.db, "RESTART").unwrap_or(false);
-        is_released || is_moved
+    /// Makes space on a full disk. Returns false if that has not worked.
+    fn make_room(&self) -> bool {
+        self.upkeep.as_ref().is_some_and(|it| it.make_room(&self.db))
     }
 
     fn flush_deletions(&mut self) {
@@ -338,7 +332,10 @@ impl Writer {
         };
         match cleared {
             Ok(true) => (),
-            Ok(false) => self.checkpoints.cut(self.deletions.drain(..).map(|it| it.1).collect()),
+            Ok(false) => {
+                let callers = self.deletions.drain(..).map(|it| it.1).collect();
+                self.cut(callers);
+            }
             // No reader can see the session any more, so the callers must not take this for a failure.
             Err(error) => {
                 tracing::warn!(%error, "the rows of a deleted session could not be removed; will retry");
@@ -351,47 +348,50 @@ impl Writer {
 
     /// Deletes some rows of a deleted session. Returns false if no rows are left to delete.
     fn clear_some(&mut self) -> Result<bool, Error> {
-        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let tx = self.db.begin_write()?;
         let Some(session) = delete::next(&tx, &self.sessions.staged)? else { return Ok(false) };
         let is_cleared = delete::step(&tx, session)?;
         tx.commit()?;
         self.count_pages();
         if is_cleared {
-            if connection::live_bytes(&self.db)? <= COMPACTED_AT_ONCE
-                && let Err(error) = self.compact()
-            {
+            let compacted = self.upkeep.as_ref().map_or(Ok(()), |it| it.compact_if_small(&self.db));
+            if let Err(error) = compacted {
                 // The rows are deleted; copies in unused space stay until the pages are reused.
                 tracing::warn!(%error, "cannot compact after a deletion");
             }
+            self.count_pages();
             let cleared = self.deletions.extract_if(.., |(key, _)| *key == session);
-            self.checkpoints.cut(cleared.map(|(_, done)| done).collect());
+            let callers = cleared.map(|(_, done)| done).collect();
+            self.cut(callers);
         }
         Ok(true)
     }
 
     /// Rewrites the database without the free space in it and in each of its pages.
     fn compact(&mut self) -> Result<(), Error> {
-        self.db.execute_batch("VACUUM")?;
+        self.db.compact()?;
         self.count_pages();
         Ok(())
     }
 
     fn count_pages(&mut self) {
-        // The commit has succeeded; not knowing its size only delays a checkpoint.
-        let Ok(pages) = log_pages(&self.db) else { return };
-        // Fewer than before: the log was started from its beginning.
-        let new = pages.checked_sub(self.log_pages).unwrap_or(pages);
-        self.log_pages = pages;
-        self.counters.add_pages(new);
-        self.checkpoints.notice(pages);
+        if let Some(upkeep) = &mut self.upkeep {
+            upkeep.count_pages(&self.db, &self.counters);
+        }
+    }
+
+    /// Answers the callers of deletions whose rows are gone.
+    fn cut(&self, callers: Vec<Deleted>) {
+        match &self.upkeep {
+            Some(upkeep) => upkeep.cut(callers),
+            None => callers.into_iter().for_each(|it| drop(it.send(Ok(true)))),
+        }
     }
 
     fn close(self) {
-        self.checkpoints.stop();
-        if let Err(error) = checkpoint(&self.db, "TRUNCATE") {
-            tracing::warn!(%error, "the last checkpoint failed; the next start makes up for it");
+        if let Some(upkeep) = self.upkeep {
+            upkeep.close(self.db);
         }
-        drop(self.db);
         self.lock.release();
     }
 }

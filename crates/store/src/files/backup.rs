@@ -7,10 +7,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::files::lock;
+use crate::sql::{Db, params};
 use crate::writer::Job;
 use crate::{Error, Store};
 
@@ -26,6 +26,9 @@ impl Store {
     }
 
     fn write_backup(&self, to: &Path) -> Result<u64, Error> {
+        if self.readers().dir().is_none() {
+            return Err(Error::OnServer);
+        }
         refuse_existing(to)?;
         remove_dead_parts(to.parent().unwrap_or(Path::new("")));
         let part = part_name(to)?;
@@ -67,10 +70,9 @@ impl Store {
 }
 
 /// Copies a database to an empty file.
-pub(crate) fn copy(db: &Connection, to: &Path) -> Result<(), Error> {
+pub(crate) fn copy(db: &Db, to: &Path) -> Result<(), Error> {
     let name = to.to_str().ok_or_else(|| invalid("the file's name is not text"))?;
-    db.execute("VACUUM INTO ?1", [name])?;
-    Ok(())
+    db.execute("VACUUM INTO ?1", params![name]).map(drop)
 }
 
 /// Removes the unfinished files that killed backups have left in a folder. A backup in progress

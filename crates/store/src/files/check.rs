@@ -5,13 +5,14 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, InterruptHandle, OpenFlags};
 use transcript::Seq;
 
 use crate::Error;
 use crate::files::connection;
 use crate::log::body;
-use crate::log::damage::{checked, is_damage, is_object};
+use crate::log::damage::{checked, is_object};
+use crate::sql::{Db, params};
 
 /// Maximum number of problems that a check reports.
 const NAMED: usize = 20;
@@ -38,7 +39,11 @@ pub fn check(dir: &Path, within: Duration) -> Checked {
     let mut problems = Vec::new();
     let looked = Connection::open_with_flags(&file, OpenFlags::SQLITE_OPEN_READ_ONLY)
         .map_err(Error::from)
-        .and_then(|db| within_time(&db, within, || look(&db, &mut problems)));
+        .and_then(|db| {
+            let interrupt = db.get_interrupt_handle();
+            let db = Db::Sqlite(db);
+            within_time(interrupt, within, || look(&db, &mut problems))
+        });
     let is_complete = match looked.map_err(|error| error.in_file(|| file)) {
         Err(Error::Interrupted) => false,
         Err(error) => {
@@ -52,12 +57,11 @@ pub fn check(dir: &Path, within: Duration) -> Checked {
 
 /// Runs `act`, and interrupts the connection when the time limit is reached.
 fn within_time(
-    db: &Connection,
+    handle: InterruptHandle,
     within: Duration,
     act: impl FnOnce() -> Result<(), Error>,
 ) -> Result<(), Error> {
     let (over, is_over) = mpsc::channel::<()>();
-    let handle = db.get_interrupt_handle();
     let watchdog = thread::spawn(move || {
         if is_over.recv_timeout(within) == Err(mpsc::RecvTimeoutError::Timeout) {
             handle.interrupt();
@@ -67,53 +71,41 @@ fn within_time(
     drop(over);
     let _ = watchdog.join();
     match done {
-        Err(Error::Db(error))
-            if error.0.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) =>
-        {
-            Err(Error::Interrupted)
-        }
+        Err(Error::Db(error)) if error.is_interrupted() => Err(Error::Interrupted),
         done => done,
     }
 }
 
-fn look(db: &Connection, problems: &mut Vec<String>) -> Result<(), Error> {
-    let mut check = db.prepare(&format!("PRAGMA quick_check({NAMED})"))?;
-    let mut rows = check.query([])?;
-    while let Some(row) = rows.next()? {
+fn look(db: &Db, problems: &mut Vec<String>) -> Result<(), Error> {
+    db.each(&format!("PRAGMA quick_check({NAMED})"), params![], |row| {
         let line: String = row.get(0)?;
         if line != "ok" {
             problems.push(line);
         }
-    }
+        Ok(true)
+    })?;
     // The tables of an older version are checked after its migration.
-    if problems.is_empty() && connection::is_current(db)? {
-        look_at_records(db, problems)?;
-    }
-    Ok(())
+    let is_current = db.sqlite().map_or(Ok(false), connection::is_current)?;
+    if problems.is_empty() && is_current { look_at_records(db, problems) } else { Ok(()) }
 }
 
-fn look_at_records(db: &Connection, problems: &mut Vec<String>) -> Result<(), Error> {
-    let mut find = db.prepare(
-        "SELECT records.seq, at, response, body, cuts, sum, sessions.id
-         FROM records JOIN sessions ON sessions.key = records.session",
-    )?;
-    let mut rows = find.query([])?;
-    while problems.len() < NAMED
-        && let Some(row) = rows.next()?
-    {
+fn look_at_records(db: &Db, problems: &mut Vec<String>) -> Result<(), Error> {
+    let sql = "SELECT records.seq, at, response, body, cuts, sum, sessions.id
+               FROM records JOIN sessions ON sessions.key = records.session";
+    db.each(sql, params![], |row| {
         let body = checked(row).and_then(|record| body::restore(db, record.kept));
         let why = match body {
-            Ok(body) if is_object(&body) => continue,
+            Ok(body) if is_object(&body) => return Ok(true),
             Ok(_) => "it is no JSON object".to_owned(),
             Err(error) if error.is_damage() => error.to_string(),
             Err(error) => return Err(error),
         };
         let seq: Seq = row.get(0).map(connection::seq)?;
-        let session: String = row.get(6).or_else(|error| match is_damage(&error) {
+        let session: String = row.get(6).or_else(|error| match error.is_damage() {
             true => Ok("(damaged)".to_owned()),
             false => Err(error),
         })?;
         problems.push(format!("record {seq} of session {session}: {why}"));
-    }
-    Ok(())
+        Ok(problems.len() < NAMED)
+    })
 }

@@ -1,15 +1,13 @@
-//! Connections to the database: how each kind is set up, and the pool of those that only read.
+//! Connections to the embedded database: how each kind is set up.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, Transaction};
+use rusqlite::{Connection, OpenFlags};
 use transcript::Seq;
 
 use crate::files::lock;
-use crate::search::interrupt::Interrupt;
 use crate::{Error, OpenError, Sync};
 
 const FILE: &str = "callboard.db";
@@ -28,9 +26,6 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema_7.sql"),
 ];
 
-/// Maximum number of idle connections in the pool of readers. More reads may run at the same time;
-/// their connections are closed afterwards.
-const IDLE_READERS: usize = 8;
 const READER_MMAP: i64 = 64 * 1024 * 1024;
 /// Page cache of a reader's connection. The negative number is in kilobytes. The file is
 /// memory-mapped, so a small cache suffices.
@@ -69,7 +64,7 @@ pub(crate) fn writer(dir: &Path, sync: Sync) -> Result<Connection, OpenError> {
     db.pragma_update(None, "secure_delete", true)?;
     migrate(&mut db)?;
     #[cfg(test)]
-    crate::tests::plans::watch(&mut db);
+    crate::tests::embedded::plans::watch(&mut db);
     Ok(db)
 }
 
@@ -83,86 +78,20 @@ pub(crate) fn checkpointer(dir: &Path, sync: Sync) -> Result<Connection, OpenErr
     Ok(db)
 }
 
-/// Pool of connections that only read. Each read is one transaction, so its result is consistent.
-pub(crate) struct Readers {
-    dir: PathBuf,
-    /// Idle connections; `None` once the store is closed. Locked for a push or a pop, never during
-    /// a read.
-    idle: Mutex<Option<Vec<Connection>>>,
-}
-
-impl Readers {
-    pub(crate) fn new(dir: &Path) -> Self {
-        Self { dir: dir.to_owned(), idle: Mutex::new(Some(Vec::new())) }
-    }
-
-    pub(crate) fn read<T>(
-        &self,
-        read: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let db = match self.idle(|idle| idle.pop())? {
-            Some(db) => db,
-            None => self.open()?,
-        };
-        let found = db.unchecked_transaction().map_err(Error::from).and_then(|tx| read(&tx));
-        let found = found.map_err(|error| error.in_file(|| file(&self.dir)))?;
-        // Closed meanwhile: the connection is dropped, and what was read still holds.
-        let _ = self.idle(|idle| (idle.len() < IDLE_READERS).then(|| idle.push(db)));
-        Ok(found)
-    }
-
-    /// Runs a read like [`Readers::read`], but interrupts it when the caller is gone.
-    pub(crate) fn read_until<T>(
-        &self,
-        interrupt: &Interrupt,
-        read: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        self.read(|db| {
-            // SQLite drops an interrupt while no statement is running. This one runs during the whole read.
-            let mut running = db.prepare_cached("SELECT 1 UNION ALL SELECT 2")?;
-            let mut rows = running.query([])?;
-            rows.next()?;
-            interrupt.begin(db)?;
-            let found = read(db);
-            interrupt.end();
-            found
-        })
-    }
-
-    /// Opens a connection outside the pool, for work that takes long or must not run in a
-    /// transaction.
-    pub(crate) fn apart(&self) -> Result<Connection, Error> {
-        self.idle(|_| ())?;
-        self.open()
-    }
-
-    pub(crate) fn dir(&self) -> &Path {
-        &self.dir
-    }
-
-    pub(crate) fn close(&self) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
-    }
-
-    fn idle<T>(&self, act: impl FnOnce(&mut Vec<Connection>) -> T) -> Result<T, Error> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.as_mut().map(act).ok_or(Error::Closed)
-    }
-
-    fn open(&self) -> Result<Connection, Error> {
-        #[cfg_attr(not(test), expect(unused_mut, reason = "tests watch it"))]
-        let mut db = Connection::open_with_flags(
-            file(&self.dir),
-            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-        )?;
-        #[cfg(test)]
-        crate::tests::plans::watch(&mut db);
-        db.busy_timeout(WRITER_PATIENCE)?;
-        db.set_prepared_statement_cache_capacity(STATEMENTS);
-        db.pragma_update(None, "mmap_size", READER_MMAP)?;
-        db.pragma_update(None, "cache_size", READER_CACHE)?;
-        Ok(db)
-    }
+/// Opens a connection that only reads.
+pub(crate) fn reader(dir: &Path) -> Result<Connection, Error> {
+    #[cfg_attr(not(test), expect(unused_mut, reason = "tests watch it"))]
+    let mut db = Connection::open_with_flags(
+        file(dir),
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    #[cfg(test)]
+    crate::tests::embedded::plans::watch(&mut db);
+    db.busy_timeout(WRITER_PATIENCE)?;
+    db.set_prepared_statement_cache_capacity(STATEMENTS);
+    db.pragma_update(None, "mmap_size", READER_MMAP)?;
+    db.pragma_update(None, "cache_size", READER_CACHE)?;
+    Ok(db)
 }
 
 /// Returns the size of the database in bytes, without its free pages.

@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, OptionalExtension, params};
 use transcript::stream::{StreamKey, closed_by, continued_by, delta_of};
 use transcript::{
     ClientId, Event, MessageId, Record, ResponseId, Seq, SessionId, SteerState, Summary,
@@ -18,6 +17,7 @@ use crate::log::stage::Staged;
 use crate::log::stream::{self, StreamRow};
 use crate::log::{blob, body, damage, session};
 use crate::search::index::Backlog;
+use crate::sql::{Db, params};
 use crate::{AppendError, Error};
 
 /// Maximum number of sessions that the writer remembers. When it is reached, all are forgotten,
@@ -50,7 +50,7 @@ impl Sessions {
     /// only this append.
     pub(crate) fn append(
         &mut self,
-        db: &Connection,
+        db: &Db,
         id: &SessionId,
         expected: Seq,
         records: &[Record],
@@ -82,7 +82,7 @@ impl Sessions {
         Ok(Ok(()))
     }
 
-    fn session(&mut self, db: &Connection, id: &SessionId) -> Result<Option<&Session>, Error> {
+    fn session(&mut self, db: &Db, id: &SessionId) -> Result<Option<&Session>, Error> {
         if !self.remembered.contains_key(id) {
             if self.remembered.len() >= REMEMBERED {
                 self.remembered.clear();
@@ -128,13 +128,13 @@ struct Answer {
 }
 
 impl Session {
-    fn create(db: &Connection, id: &SessionId) -> Result<Self, Error> {
+    fn create(db: &Db, id: &SessionId) -> Result<Self, Error> {
         let summary = Summary::default();
         let key = session::insert(db, id, &summary)?;
         Ok(Self::new(key, Seq(0), summary))
     }
 
-    fn load(db: &Connection, id: &SessionId) -> Result<Option<Self>, Error> {
+    fn load(db: &Db, id: &SessionId) -> Result<Option<Self>, Error> {
         let Some(key) = session::key(db, id)? else { return Ok(None) };
         let (head, summary) = (session::head(db, key)?, session::summary(db, key)?);
         Ok(Some(Self::new(key, head, summary)))
@@ -145,7 +145,7 @@ impl Session {
     }
 
     /// Appends records to the session. Returns false if all of them were stored as deltas.
-    fn append(&mut self, db: &Connection, records: &[Record]) -> Result<bool, Error> {
+    fn append(&mut self, db: &Db, records: &[Record]) -> Result<bool, Error> {
         let Added { is_changed, has_records } = self.add(db, records)?;
         if is_changed {
             session::update(db, self.key, &self.summary)?;
@@ -154,7 +154,7 @@ impl Session {
     }
 
     /// Writes records and the rows that are derived from them, but not the session's own row.
-    pub(crate) fn add(&mut self, db: &Connection, records: &[Record]) -> Result<Added, Error> {
+    pub(crate) fn add(&mut self, db: &Db, records: &[Record]) -> Result<Added, Error> {
         let (mut is_changed, mut has_records) = (false, false);
         for record in records {
             self.remember_answer(db, record)?;
@@ -177,7 +177,7 @@ impl Session {
 
     /// Sets `answer` to the message of the run that the record belongs to, and creates its row if
     /// it is new. Does nothing if the record belongs to no run.
-    fn remember_answer(&mut self, db: &Connection, record: &Record) -> Result<(), Error> {
+    fn remember_answer(&mut self, db: &Db, record: &Record) -> Result<(), Error> {
         let Some(id) = answer_id(record) else { return Ok(()) };
         if self.answer.as_ref().is_some_and(|it| it.id == *id) {
             return Ok(());
@@ -193,7 +193,7 @@ impl Session {
 
     /// Inserts a delta into its stream. Returns false if the record is not a delta, or could not be
     /// restored from the stream.
-    fn insert_delta(&mut self, db: &Connection, record: &Record) -> Result<bool, Error> {
+    fn insert_delta(&mut self, db: &Db, record: &Record) -> Result<bool, Error> {
         let Some(key) = continued_by(&record.event) else { return Ok(false) };
         let Some((offset, text)) = delta_of(&record.event) else { return Ok(false) };
         // A finished run's message ends at its last number, which only records move.
@@ -210,18 +210,18 @@ impl Session {
 
         stream.last = record.seq;
         let stream = stream.key;
-        db.prepare_cached(
-            "INSERT INTO deltas (session, seq, at, stream, offset, text)
+        db.execute(
+            "INSERT INTO deltas (session, seq, at, stream, \"offset\", text)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?
-        .execute(params![
-            self.key,
-            int(record.seq),
-            record.at.0,
-            stream,
-            offset.map(u64::cast_signed),
-            text,
-        ])?;
+            params![
+                self.key,
+                int(record.seq),
+                record.at.0,
+                stream,
+                offset.map(u64::cast_signed),
+                text,
+            ],
+        )?;
         self.bytes += text.len() as u64;
         Ok(true)
     }
@@ -230,7 +230,7 @@ impl Session {
     /// closed.
     fn open_stream(
         &mut self,
-        db: &Connection,
+        db: &Db,
         key: StreamKey,
         record: &Record,
         head: &Event,
@@ -249,64 +249,63 @@ impl Session {
 
     fn begin(
         &self,
-        db: &Connection,
+        db: &Db,
         name: &str,
         record: &Record,
         head: &Event,
     ) -> Result<OpenStream, Error> {
         let json = serde_json::to_string(head).map_err(|it| Error::Damaged(it.to_string()))?;
         let response = record.response_id.clone();
-        db.prepare_cached(
+        let key = db.one(
             "INSERT INTO streams (session, name, response, head, first_seq, low)
-             SELECT ?1, ?2, ?3, ?4, ?5, ifnull(min(first_seq), ?5)
-             FROM streams WHERE session = ?1 AND closed_seq IS NULL",
-        )?
-        .execute(params![
-            self.key,
-            name,
-            response.as_ref().map(ResponseId::as_str),
-            json,
-            int(record.seq),
-        ])?;
-        let key = db.last_insert_rowid();
+             SELECT ?1, ?2, ?3, ?4, ?5, coalesce(min(first_seq), ?5)
+             FROM streams WHERE session = ?1 AND closed_seq IS NULL RETURNING key",
+            params![
+                self.key,
+                name,
+                response.as_ref().map(ResponseId::as_str),
+                json,
+                int(record.seq),
+            ],
+            |row| row.get(0),
+        )?;
         Ok(OpenStream { key, head: head.clone(), response, last: record.seq })
     }
 
-    fn reopen(&self, db: &Connection, row: StreamRow) -> Result<OpenStream, Error> {
-        let last: Option<i64> = db
-            .prepare_cached(
-                "SELECT seq FROM deltas WHERE session = ?1 AND stream = ?2
+    fn reopen(&self, db: &Db, row: StreamRow) -> Result<OpenStream, Error> {
+        let last: Option<i64> = db.first(
+            "SELECT seq FROM deltas WHERE session = ?1 AND stream = ?2
                  ORDER BY seq DESC LIMIT 1",
-            )?
-            .query_row(params![self.key, row.key], |row| row.get(0))
-            .optional()?;
+            params![self.key, row.key],
+            |row| row.get(0),
+        )?;
         let last = last.map_or(row.first(), seq);
         Ok(OpenStream { key: row.key, head: row.head, response: row.response, last })
     }
 
-    fn insert_record(&mut self, db: &Connection, record: &Record) -> Result<(), Error> {
+    fn insert_record(&mut self, db: &Db, record: &Record) -> Result<(), Error> {
         let body = record.body();
         self.bytes += body.len() as u64;
         let kept = body::keep(db, self.key, body)?;
         blob::add_attached(db, self.key, &record.event)?;
         let response = record.response_id.as_ref().map(ResponseId::as_str);
-        db.prepare_cached(
+        db.execute(
             "INSERT INTO records (session, seq, at, response, body, cuts, sum)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        )?
-        .execute(params![
-            self.key,
-            int(record.seq),
-            record.at.0,
-            response,
-            kept.body,
-            kept.cuts,
-            damage::sum(record.seq, record.at, response, &kept),
-        ])?;
+            params![
+                self.key,
+                int(record.seq),
+                record.at.0,
+                response,
+                kept.body,
+                kept.cuts,
+                damage::sum(record.seq, record.at, response, &kept),
+            ],
+        )?;
         Ok(())
     }
 
-    fn close_streams(&mut self, db: &Connection, record: &Record) -> Result<(), Error> {
+    fn close_streams(&mut self, db: &Db, record: &Record) -> Result<(), Error> {
         for key in closed_by(&record.event) {
             let stream = match self.streams.remove(&key) {
                 Some(stream) => stream,
@@ -315,13 +314,15 @@ impl Session {
                     _ => continue,
                 },
             };
-            db.prepare_cached("UPDATE streams SET last_seq = ?2, closed_seq = ?3 WHERE key = ?1")?
-                .execute(params![stream.key, int(stream.last), int(record.seq)])?;
+            db.execute(
+                "UPDATE streams SET last_seq = ?2, closed_seq = ?3 WHERE key = ?1",
+                params![stream.key, int(stream.last), int(record.seq)],
+            )?;
         }
         Ok(())
     }
 
-    fn derive(&mut self, db: &Connection, record: &Record) -> Result<(), Error> {
+    fn derive(&mut self, db: &Db, record: &Record) -> Result<(), Error> {
         if answer_id(record).is_some() {
             self.extend_answer(db, record)?;
         }
@@ -355,7 +356,7 @@ impl Session {
         Ok(())
     }
 
-    fn extend_answer(&mut self, db: &Connection, record: &Record) -> Result<(), Error> {
+    fn extend_answer(&mut self, db: &Db, record: &Record) -> Result<(), Error> {
         let Some(answer) = &mut self.answer else { return Ok(()) };
         answer.open &= !matches!(record.event, Event::RunFinish { .. });
         message::extend(db, self.key, answer.number, record.seq, answer.open)
@@ -363,35 +364,38 @@ impl Session {
 
     fn remember_client(
         &self,
-        db: &Connection,
+        db: &Db,
         client_id: Option<&ClientId>,
         message_id: &MessageId,
     ) -> Result<(), Error> {
         let Some(client_id) = client_id else { return Ok(()) };
-        db.prepare_cached(
-            // One that was edited has its client's id again.
-            "INSERT OR REPLACE INTO client_ids (session, client_id, message_id)
-             VALUES (?1, ?2, ?3)",
-        )?
-        .execute(params![self.key, client_id.as_str(), message_id.as_str()])?;
+        // One that was edited has its client\'s id again.
+        db.execute(
+            "INSERT INTO client_ids (session, client_id, message_id) VALUES (?1, ?2, ?3)
+             ON CONFLICT (session, client_id) DO UPDATE SET message_id = excluded.message_id",
+            params![self.key, client_id.as_str(), message_id.as_str()],
+        )?;
         Ok(())
     }
 
     /// Adds a message to the queue. Positions in the queue are relative, so its row names the
     /// record from which the queue has to be replayed: the first one since the queue was last
     /// empty.
-    fn enqueue(&self, db: &Connection, message_id: &MessageId, first: Seq) -> Result<(), Error> {
-        db.prepare_cached(
-            "INSERT OR IGNORE INTO queue (session, message_id, first_seq)
-             SELECT ?1, ?2, ifnull(min(first_seq), ?3) FROM queue WHERE session = ?1",
-        )?
-        .execute(params![self.key, message_id.as_str(), int(first)])?;
+    fn enqueue(&self, db: &Db, message_id: &MessageId, first: Seq) -> Result<(), Error> {
+        db.execute(
+            "INSERT INTO queue (session, message_id, first_seq)
+             SELECT ?1, ?2, coalesce(min(first_seq), ?3) FROM queue WHERE session = ?1
+             ON CONFLICT DO NOTHING",
+            params![self.key, message_id.as_str(), int(first)],
+        )?;
         Ok(())
     }
 
-    fn dequeue(&self, db: &Connection, message_id: &MessageId) -> Result<(), Error> {
-        db.prepare_cached("DELETE FROM queue WHERE session = ?1 AND message_id = ?2")?
-            .execute(params![self.key, message_id.as_str()])?;
+    fn dequeue(&self, db: &Db, message_id: &MessageId) -> Result<(), Error> {
+        db.execute(
+            "DELETE FROM queue WHERE session = ?1 AND message_id = ?2",
+            params![self.key, message_id.as_str()],
+        )?;
         Ok(())
     }
 }

@@ -6,9 +6,9 @@
 
 use std::borrow::Cow;
 
-use rusqlite::{Connection, OptionalExtension, params};
 use transcript::{Attachment, Event, Millis, result_files};
 
+use crate::sql::{Db, params};
 use crate::{AppendError, Error, Store};
 
 const ZSTD_LEVEL: i32 = 3;
@@ -36,22 +36,23 @@ impl Store {
 }
 
 /// Stores a value as a blob and returns its hash in hexadecimal.
-pub(crate) fn put(db: &Connection, value: &[u8]) -> Result<String, Error> {
+pub(crate) fn put(db: &Db, value: &[u8]) -> Result<String, Error> {
     let hash = blake3::hash(value);
-    let mut exists = db.prepare_cached("SELECT 1 FROM blobs WHERE hash = ?1")?;
-    if !exists.exists(params![hash.as_bytes()])? {
-        db.prepare_cached("INSERT INTO blobs (hash, size, data) VALUES (?1, ?2, ?3)")?
-            .execute(params![hash.as_bytes(), value.len() as i64, compress(value)?])?;
+    if !db.exists("SELECT 1 FROM blobs WHERE hash = ?1", params![hash.as_bytes()])? {
+        db.execute(
+            "INSERT INTO blobs (hash, size, data) VALUES (?1, ?2, ?3)",
+            params![hash.as_bytes(), value.len() as i64, compress(value)?],
+        )?;
     }
     Ok(hash.to_hex().to_string())
 }
 
-pub(crate) fn read(db: &Connection, hash: &str) -> Result<Option<Vec<u8>>, Error> {
+pub(crate) fn read(db: &Db, hash: &str) -> Result<Option<Vec<u8>>, Error> {
     let Ok(hash) = blake3::Hash::from_hex(hash) else { return Ok(None) };
-    let data: Option<Vec<u8>> = db
-        .prepare_cached("SELECT data FROM blobs WHERE hash = ?1")?
-        .query_row(params![hash.as_bytes()], |row| row.get(0))
-        .optional()?;
+    let data: Option<Vec<u8>> =
+        db.first("SELECT data FROM blobs WHERE hash = ?1", params![hash.as_bytes()], |row| {
+            row.get(0)
+        })?;
     let Some(data) = data else { return Ok(None) };
     let value = decompress(&data)?;
     match blake3::hash(&value) == hash {
@@ -62,22 +63,24 @@ pub(crate) fn read(db: &Connection, hash: &str) -> Result<Option<Vec<u8>>, Error
 
 /// Records that a session names a blob. Returns false if it did before, or if the text is not a
 /// hash.
-pub(crate) fn add_use(db: &Connection, session: i64, hash: &str) -> Result<bool, Error> {
+pub(crate) fn add_use(db: &Db, session: i64, hash: &str) -> Result<bool, Error> {
     let Ok(hash) = blake3::Hash::from_hex(hash) else { return Ok(false) };
-    let mut insert =
-        db.prepare_cached("INSERT OR IGNORE INTO blob_uses (session, hash) VALUES (?1, ?2)")?;
-    Ok(insert.execute(params![session, hash.as_bytes()])? > 0)
+    Ok(db.execute(
+        "INSERT INTO blob_uses (session, hash) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+        params![session, hash.as_bytes()],
+    )? > 0)
 }
 
 /// Records that a session names the attachments of a message or the files of a tool call's result.
-pub(crate) fn add_attached(db: &Connection, session: i64, event: &Event) -> Result<(), Error> {
+pub(crate) fn add_attached(db: &Db, session: i64, event: &Event) -> Result<(), Error> {
     for Attachment { blob, .. } in &*attachments(event) {
+        let Ok(hash) = blake3::Hash::from_hex(blob) else { continue };
         if add_use(db, session, blob)? {
-            db.prepare_cached(
+            db.execute(
                 "DELETE FROM loose_blobs WHERE key =
-                 (SELECT key FROM loose_blobs WHERE hash = unhex(?1) ORDER BY at LIMIT 1)",
-            )?
-            .execute(params![blob])?;
+                 (SELECT key FROM loose_blobs WHERE hash = ?1 ORDER BY at LIMIT 1)",
+                params![hash.as_bytes()],
+            )?;
         }
     }
     Ok(())
@@ -85,13 +88,13 @@ pub(crate) fn add_attached(db: &Connection, session: i64, event: &Event) -> Resu
 
 /// Removes a blob that no session names and that was not put recently. Returns whether it was
 /// removed.
-pub(crate) fn remove_unnamed(db: &Connection, hash: &[u8]) -> Result<bool, Error> {
-    let mut delete = db.prepare_cached(
+pub(crate) fn remove_unnamed(db: &Db, hash: &[u8]) -> Result<bool, Error> {
+    Ok(db.execute(
         "DELETE FROM blobs WHERE hash = ?1
          AND NOT EXISTS (SELECT 1 FROM blob_uses WHERE hash = ?1)
          AND NOT EXISTS (SELECT 1 FROM loose_blobs WHERE hash = ?1)",
-    )?;
-    Ok(delete.execute(params![hash])? > 0)
+        params![hash],
+    )? > 0)
 }
 
 pub(crate) fn compress(value: &[u8]) -> Result<Vec<u8>, Error> {
@@ -103,17 +106,22 @@ pub(crate) fn decompress(data: &[u8]) -> Result<Vec<u8>, Error> {
         .map_err(|error| Error::Damaged(format!("a compressed value cannot be read: {error}")))
 }
 
-fn put_loose(db: &Connection, value: &[u8], at: Millis) -> Result<String, Error> {
+fn put_loose(db: &Db, value: &[u8], at: Millis) -> Result<String, Error> {
     let hash = put(db, value)?;
-    db.prepare_cached("INSERT INTO loose_blobs (hash, at) VALUES (unhex(?1), ?2)")?
-        .execute(params![hash, at.0])?;
+    let hash_bytes = blake3::hash(value);
+    db.execute(
+        "INSERT INTO loose_blobs (hash, at) VALUES (?1, ?2)",
+        params![hash_bytes.as_bytes(), at.0],
+    )?;
     Ok(hash)
 }
 
-fn sweep(db: &Connection, now: Millis) -> Result<usize, Error> {
-    let mut delete = db.prepare_cached("DELETE FROM loose_blobs WHERE at < ?1 RETURNING hash")?;
-    let rows = delete.query_map(params![now.0.saturating_sub(PATIENCE)], |row| row.get(0))?;
-    let hashes: Vec<Vec<u8>> = rows.collect::<Result<_, _>>()?;
+fn sweep(db: &Db, now: Millis) -> Result<usize, Error> {
+    let hashes: Vec<Vec<u8>> = db.all(
+        "DELETE FROM loose_blobs WHERE at < ?1 RETURNING hash",
+        params![now.0.saturating_sub(PATIENCE)],
+        |row| row.get(0),
+    )?;
     let mut n_removed = 0;
     for hash in hashes {
         n_removed += usize::from(remove_unnamed(db, &hash)?);

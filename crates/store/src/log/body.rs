@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::Connection;
 use serde_json::value::RawValue;
 
 use crate::Error;
 use crate::log::blob;
+use crate::sql::Db;
 
 /// Length in bytes above which the JSON of a value is stored as a blob.
 const LARGE: usize = 32 * 1024;
@@ -22,7 +22,7 @@ pub(crate) struct Kept {
 
 /// Cuts large values out of the body of a record and stores them as blobs, which the session then
 /// names.
-pub(crate) fn keep(db: &Connection, session: i64, body: String) -> Result<Kept, Error> {
+pub(crate) fn keep(db: &Db, session: i64, body: String) -> Result<Kept, Error> {
     let large = large_values(&body);
     if large.is_empty() {
         return Ok(Kept { body, cuts: None });
@@ -42,7 +42,7 @@ pub(crate) fn keep(db: &Connection, session: i64, body: String) -> Result<Kept, 
     Ok(Kept { body: kept, cuts: Some(cuts) })
 }
 
-pub(crate) fn restore(db: &Connection, kept: Kept) -> Result<String, Error> {
+pub(crate) fn restore(db: &Db, kept: Kept) -> Result<String, Error> {
     let Some(cuts) = kept.cuts else { return Ok(kept.body) };
     let cuts: Vec<(usize, String)> =
         serde_json::from_str(&cuts).map_err(|error| Error::Damaged(error.to_string()))?;

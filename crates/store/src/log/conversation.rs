@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use rusqlite::Connection;
 use transcript::{Queue, ResponseId, Seq, SessionId, Summary};
 
 use crate::Error;
 use crate::log::message::{self, MessageKind, MessageRow, Window};
 use crate::log::read::{self, ReadRange, Stored};
 use crate::log::session;
+use crate::sql::Db;
 
 /// Number of message rows that `history` reads at a time.
 const HISTORY_PAGE: usize = 50;
@@ -42,19 +42,14 @@ pub struct StoredRun {
     pub records: Vec<Stored>,
 }
 
-pub(crate) fn run(
-    db: &Connection,
-    id: &SessionId,
-    key: i64,
-    run: &ResponseId,
-) -> Result<StoredRun, Error> {
+pub(crate) fn run(db: &Db, id: &SessionId, key: i64, run: &ResponseId) -> Result<StoredRun, Error> {
     let (summary, head) = session::summary_and_head(db, key)?;
     let row = message::of_kind(db, key, MessageKind::Answer, run.as_str())?;
     Ok(StoredRun { summary, head, records: message::records(db, id, key, row.as_slice())? })
 }
 
 pub(crate) fn records_around(
-    db: &Connection,
+    db: &Db,
     id: &SessionId,
     key: i64,
     at: Seq,
@@ -70,7 +65,7 @@ pub(crate) fn records_around(
 }
 
 pub(crate) fn history(
-    db: &Connection,
+    db: &Db,
     id: &SessionId,
     key: i64,
     from_last: bool,
@@ -95,7 +90,7 @@ pub(crate) fn history(
 }
 
 pub(crate) fn windows<const N: usize>(
-    db: &Connection,
+    db: &Db,
     id: &SessionId,
     key: i64,
     windows: [Window; N],
@@ -105,12 +100,7 @@ pub(crate) fn windows<const N: usize>(
     Ok(read.try_into().ok())
 }
 
-fn conversation(
-    db: &Connection,
-    id: &SessionId,
-    key: i64,
-    window: Window,
-) -> Result<Conversation, Error> {
+fn conversation(db: &Db, id: &SessionId, key: i64, window: Window) -> Result<Conversation, Error> {
     let summary = session::summary(db, key)?;
     let rows = message::window(db, key, window)?;
     Ok(Conversation {
@@ -124,7 +114,7 @@ fn conversation(
 }
 
 /// Returns the queue of a session, by replaying the records about it since it was last empty.
-pub(crate) fn queue(db: &Connection, id: &SessionId, key: i64) -> Result<Queue, Error> {
+pub(crate) fn queue(db: &Db, id: &SessionId, key: i64) -> Result<Queue, Error> {
     let mut queue = Queue::default();
     let Some(first) = session::queue_start(db, key)? else { return Ok(queue) };
     for stored in read::about_queue(db, id, key, first)? {

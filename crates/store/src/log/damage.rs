@@ -3,13 +3,13 @@
 //! A record that cannot be read as it was written is replaced by a notice under the same number; all
 //! other records are served. Nothing is repaired on disk.
 
-use rusqlite::Row;
 use transcript::{Event, Level, Millis, Record, ResponseId, Seq, SessionId};
 
 use crate::Error;
 use crate::error::is_corrupt;
 use crate::log::body::Kept;
 use crate::log::read::Stored;
+use crate::sql::Row;
 
 /// Returns the checksum over the columns of a record.
 pub(crate) fn sum(seq: Seq, at: Millis, response: Option<&str>, kept: &Kept) -> i64 {
@@ -68,10 +68,13 @@ impl Error {
     pub(crate) fn is_damage(&self) -> bool {
         match self {
             Self::Damaged(_) | Self::Corrupt { .. } => true,
-            Self::Db(error) => is_damage(&error.0),
-            Self::Io(_) | Self::Exists(_) | Self::Interrupted | Self::Lost(_) | Self::Closed => {
-                false
-            }
+            Self::Db(error) => error.sqlite().is_some_and(is_damage),
+            Self::Io(_)
+            | Self::Exists(_)
+            | Self::OnServer
+            | Self::Interrupted
+            | Self::Lost(_)
+            | Self::Closed => false,
         }
     }
 }

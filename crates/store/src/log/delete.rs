@@ -8,13 +8,13 @@
 //! page where it was keeps a copy in its unused middle, and rows of other sessions keep that page.
 //! Only compacting removes those. Up to a size it is done after each deletion.
 
-use rusqlite::{Connection, params};
 use tokio::sync::oneshot;
 use transcript::SessionId;
 
 use crate::log::stage::Staged;
 use crate::log::{blob, session};
 use crate::search::index;
+use crate::sql::{Db, params};
 use crate::writer::Job;
 use crate::{AppendError, Error, Store};
 
@@ -58,28 +58,26 @@ impl Store {
 
 /// Deletes the row of a session, which hides the session, and returns its key. `None` if there is
 /// no such session.
-pub(crate) fn begin(db: &Connection, id: &SessionId) -> Result<Option<i64>, Error> {
+pub(crate) fn begin(db: &Db, id: &SessionId) -> Result<Option<i64>, Error> {
     let Some(key) = session::key(db, id)? else { return Ok(None) };
-    db.prepare_cached("INSERT INTO deleted (session) VALUES (?1)")?.execute(params![key])?;
-    db.prepare_cached("DELETE FROM sessions WHERE key = ?1")?.execute(params![key])?;
+    db.execute("INSERT INTO deleted (session) VALUES (?1)", params![key])?;
+    db.execute("DELETE FROM sessions WHERE key = ?1", params![key])?;
     Ok(Some(key))
 }
 
 /// Returns the key of a deleted session with rows left; `None` if there is none. Staged sessions
 /// are skipped.
-pub(crate) fn next(db: &Connection, staged: &Staged) -> Result<Option<i64>, Error> {
+pub(crate) fn next(db: &Db, staged: &Staged) -> Result<Option<i64>, Error> {
     Ok(all(db)?.into_iter().find(|it| !staged.contains(*it)))
 }
 
 /// Returns the keys of the deleted and staged sessions with rows left.
-pub(crate) fn all(db: &Connection) -> Result<Vec<i64>, Error> {
-    let mut find = db.prepare_cached("SELECT session FROM deleted ORDER BY session")?;
-    let rows = find.query_map([], |row| row.get(0))?;
-    Ok(rows.collect::<Result<_, _>>()?)
+pub(crate) fn all(db: &Db) -> Result<Vec<i64>, Error> {
+    db.all("SELECT session FROM deleted ORDER BY session", params![], |row| row.get(0))
 }
 
 /// Deletes a bounded number of rows of a deleted session. Returns true if none is left.
-pub(crate) fn step(db: &Connection, session: i64) -> Result<bool, Error> {
+pub(crate) fn step(db: &Db, session: i64) -> Result<bool, Error> {
     if index::remove_some(db, session)? > 0 {
         return Ok(false);
     }
@@ -91,26 +89,30 @@ pub(crate) fn step(db: &Connection, session: i64) -> Result<bool, Error> {
     if delete_blobs(db, session)? > 0 {
         return Ok(false);
     }
-    db.prepare_cached("DELETE FROM deleted WHERE session = ?1")?.execute(params![session])?;
+    db.execute("DELETE FROM deleted WHERE session = ?1", params![session])?;
     Ok(true)
 }
 
-fn delete_rows(db: &Connection, session: i64, table: &str, column: &str) -> Result<usize, Error> {
-    let mut delete = db.prepare_cached(&format!(
-        "DELETE FROM {table} WHERE session = ?1 AND {column} IN
+fn delete_rows(db: &Db, session: i64, table: &str, column: &str) -> Result<usize, Error> {
+    db.execute(
+        &format!(
+            "DELETE FROM {table} WHERE session = ?1 AND {column} IN
          (SELECT {column} FROM {table} WHERE session = ?1 LIMIT {ROWS_AT_ONCE})"
-    ))?;
-    Ok(delete.execute(params![session])?)
+        ),
+        params![session],
+    )
 }
 
-fn delete_blobs(db: &Connection, session: i64) -> Result<usize, Error> {
-    let mut delete = db.prepare_cached(&format!(
-        "DELETE FROM blob_uses WHERE session = ?1 AND hash IN
+fn delete_blobs(db: &Db, session: i64) -> Result<usize, Error> {
+    let hashes: Vec<Vec<u8>> = db.all(
+        &format!(
+            "DELETE FROM blob_uses WHERE session = ?1 AND hash IN
          (SELECT hash FROM blob_uses WHERE session = ?1 LIMIT {BLOBS_AT_ONCE})
          RETURNING hash"
-    ))?;
-    let rows = delete.query_map(params![session], |row| row.get(0))?;
-    let hashes: Vec<Vec<u8>> = rows.collect::<Result<_, _>>()?;
+        ),
+        params![session],
+        |row| row.get(0),
+    )?;
     for hash in &hashes {
         blob::remove_unnamed(db, hash)?;
     }

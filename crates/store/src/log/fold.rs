@@ -4,13 +4,11 @@
 //! batches. A short stream is packed into its own row. A long one is packed into segments, a few per
 //! batch, so that folding and reading a page cost no more than some segments.
 
-use rusqlite::types::Null;
-use rusqlite::{Connection, ToSql, params};
-
 use crate::Error;
 use crate::files::connection::int;
 use crate::log::stream::{Delta, StreamRow};
 use crate::log::{blob, pack};
+use crate::sql::{Db, Param, Value, params};
 
 /// Number of rows with which a batch of folding ends, after a whole segment or short stream. Small
 /// in tests, so that short random logs have long streams.
@@ -21,7 +19,7 @@ const SEGMENT_BYTES: usize = 64 * 1024;
 
 /// Folds the deltas of up to `max` closed streams, of the last one perhaps in part. Returns the
 /// number of streams that were begun. The caller provides the transaction.
-pub(crate) fn fold(db: &Connection, max: usize) -> Result<usize, Error> {
+pub(crate) fn fold(db: &Db, max: usize) -> Result<usize, Error> {
     let (mut n_streams, mut n_rows) = (0, 0);
     for stream in StreamRow::to_fold(db, max)? {
         n_rows += fold_some(db, &stream, ROWS_AT_ONCE - n_rows)?;
@@ -38,7 +36,7 @@ pub(crate) fn fold(db: &Connection, max: usize) -> Result<usize, Error> {
 }
 
 /// Folds about `max_rows` rows of a stream, at least one segment. Returns the number of rows.
-fn fold_some(db: &Connection, stream: &StreamRow, max_rows: usize) -> Result<usize, Error> {
+fn fold_some(db: &Db, stream: &StreamRow, max_rows: usize) -> Result<usize, Error> {
     let max_rows = max_rows.max(SEGMENT_DELTAS);
     let rows = stream.rows(db, max_rows + 1)?;
     let is_whole = rows.len() <= max_rows;
@@ -56,8 +54,7 @@ fn fold_some(db: &Connection, stream: &StreamRow, max_rows: usize) -> Result<usi
         rest = others;
     }
     if is_whole {
-        db.prepare_cached("UPDATE streams SET folded = 3 WHERE key = ?1")?
-            .execute(params![stream.key])?;
+        db.execute("UPDATE streams SET folded = 3 WHERE key = ?1", params![stream.key])?;
     }
     Ok(n_rows)
 }
@@ -74,52 +71,46 @@ fn segment_end(deltas: &[Delta]) -> usize {
 
 /// Stores deltas as a segment of their stream. Returns false if the packed deltas could not be read
 /// back.
-fn add_segment(db: &Connection, stream: &StreamRow, deltas: &[Delta]) -> Result<bool, Error> {
+fn add_segment(db: &Db, stream: &StreamRow, deltas: &[Delta]) -> Result<bool, Error> {
     let (Some(first), Some(last)) = (deltas.first(), deltas.last()) else { return Ok(true) };
     let Some((packed, text)) = pack_checked(stream, first.seq, deltas) else { return Ok(false) };
     let compressed = blob::compress(text.as_bytes())?;
-    let kept: &dyn ToSql = if compressed.len() < text.len() { &compressed } else { &text };
-    db.prepare_cached(
+    let kept: &dyn Param = if compressed.len() < text.len() { &compressed } else { &text };
+    db.execute(
         "INSERT INTO segments (session, stream, first_seq, last_seq, deltas, text)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    )?
-    .execute(params![
-        stream.session,
-        stream.key,
-        int(first.seq),
-        int(last.seq),
-        packed,
-        kept
-    ])?;
+        params![stream.session, stream.key, int(first.seq), int(last.seq), packed, kept],
+    )?;
     Ok(true)
 }
 
-fn fold_short(db: &Connection, stream: &StreamRow, deltas: &[Delta]) -> Result<usize, Error> {
+fn fold_short(db: &Db, stream: &StreamRow, deltas: &[Delta]) -> Result<usize, Error> {
     let Some((packed, text)) = pack_checked(stream, stream.first(), deltas) else {
         return keep_as_it_is(db, stream);
     };
     let is_repeated = stream.closing_text(db)?.is_some_and(|closing| closing == text);
     let compressed = if is_repeated { Vec::new() } else { blob::compress(text.as_bytes())? };
-    let kept: &dyn ToSql = match () {
-        () if is_repeated => &Null,
+    let kept: &dyn Param = match () {
+        () if is_repeated => &Value::Null,
         () if compressed.len() < text.len() => &compressed,
         () => &text,
     };
-    db.prepare_cached("UPDATE streams SET folded = 1, deltas = ?2, text = ?3 WHERE key = ?1")?
-        .execute(params![stream.key, packed, kept])?;
+    db.execute(
+        "UPDATE streams SET folded = 1, deltas = ?2, text = ?3 WHERE key = ?1",
+        params![stream.key, packed, kept],
+    )?;
     delete(db, stream, deltas)?;
     Ok(deltas.len())
 }
 
 /// Splits a stream that an earlier version has folded into one long row. Its deltas become
 /// segments.
-fn split(db: &Connection, stream: &StreamRow) -> Result<(), Error> {
+fn split(db: &Db, stream: &StreamRow) -> Result<(), Error> {
     let deltas = match stream.deltas(db) {
         Ok(deltas) => deltas,
         Err(error @ Error::Damaged(_)) => {
             tracing::error!(stream = stream.key, %error, "a stream cannot be read and is kept as it is");
-            db.prepare_cached("UPDATE streams SET folded = 4 WHERE key = ?1")?
-                .execute(params![stream.key])?;
+            db.execute("UPDATE streams SET folded = 4 WHERE key = ?1", params![stream.key])?;
             return Ok(());
         }
         Err(error) => return Err(error),
@@ -130,8 +121,10 @@ fn split(db: &Connection, stream: &StreamRow) -> Result<(), Error> {
         add_segment(db, stream, segment)?;
         rest = others;
     }
-    db.prepare_cached("UPDATE streams SET folded = 3, deltas = NULL, text = NULL WHERE key = ?1")?
-        .execute(params![stream.key])?;
+    db.execute(
+        "UPDATE streams SET folded = 3, deltas = NULL, text = NULL WHERE key = ?1",
+        params![stream.key],
+    )?;
     Ok(())
 }
 
@@ -148,17 +141,18 @@ fn pack_checked(
     (read == deltas).then_some((packed, text))
 }
 
-fn keep_as_it_is(db: &Connection, stream: &StreamRow) -> Result<usize, Error> {
+fn keep_as_it_is(db: &Db, stream: &StreamRow) -> Result<usize, Error> {
     tracing::error!(stream = stream.key, "a stream cannot be folded and is kept as it is");
-    db.prepare_cached("UPDATE streams SET folded = 2 WHERE key = ?1")?
-        .execute(params![stream.key])?;
+    db.execute("UPDATE streams SET folded = 2 WHERE key = ?1", params![stream.key])?;
     Ok(0)
 }
 
-fn delete(db: &Connection, stream: &StreamRow, deltas: &[Delta]) -> Result<(), Error> {
-    let mut delete = db.prepare_cached("DELETE FROM deltas WHERE session = ?1 AND seq = ?2")?;
+fn delete(db: &Db, stream: &StreamRow, deltas: &[Delta]) -> Result<(), Error> {
     for delta in deltas {
-        delete.execute(params![stream.session, int(delta.seq)])?;
+        db.execute(
+            "DELETE FROM deltas WHERE session = ?1 AND seq = ?2",
+            params![stream.session, int(delta.seq)],
+        )?;
     }
     Ok(())
 }

@@ -3,13 +3,13 @@
 //! Lookups by id name their index: without statistics SQLite takes the primary key for as good, and
 //! goes through all messages of the session.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use transcript::{Event, Record, ResponseId, Seq, SessionId, event_from_body};
 
 use crate::Error;
 use crate::files::connection::{int, seq};
 use crate::log::read::{Span, Stored};
 use crate::log::session;
+use crate::sql::{Db, Row, params};
 
 /// A message of a session, with its place in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,19 +81,17 @@ pub(crate) fn is_aside(record: &Record) -> bool {
 
 const COLUMNS: &str = "number, id, kind, first_seq, last_seq, open, superseded";
 
-pub(crate) fn window(
-    db: &Connection,
-    session: i64,
-    window: Window,
-) -> Result<Vec<MessageRow>, Error> {
-    let mut find = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM messages WHERE session = ?1 AND first_seq < ?2
-         ORDER BY first_seq DESC LIMIT ?3"
-    ))?;
+pub(crate) fn window(db: &Db, session: i64, window: Window) -> Result<Vec<MessageRow>, Error> {
     let before = window.before.map_or(i64::MAX, int);
     let limit = i64::try_from(window.limit).unwrap_or(i64::MAX);
-    let rows = find.query_map(params![session, before, limit], MessageRow::from_row)?;
-    let mut rows: Vec<_> = rows.collect::<Result<_, _>>()?;
+    let mut rows = db.all(
+        &format!(
+            "SELECT {COLUMNS} FROM messages WHERE session = ?1 AND first_seq < ?2
+         ORDER BY first_seq DESC LIMIT ?3"
+        ),
+        params![session, before, limit],
+        MessageRow::from_row,
+    )?;
     rows.reverse();
     Ok(rows)
 }
@@ -101,29 +99,29 @@ pub(crate) fn window(
 /// Returns the window with the oldest `limit` messages that begin after a sequence number. Later
 /// messages do not change it.
 pub(crate) fn window_after(
-    db: &Connection,
+    db: &Db,
     session: i64,
     after: Seq,
     limit: usize,
 ) -> Result<Window, Error> {
-    let mut find = db.prepare_cached(
-        "SELECT count(*), max(first_seq) FROM (SELECT first_seq FROM messages
-         WHERE session = ?1 AND first_seq > ?2 ORDER BY first_seq LIMIT ?3)",
-    )?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let found = find.query_row(params![session, int(after), limit], |row| {
-        let (count, last): (i64, Option<i64>) = (row.get(0)?, row.get(1)?);
-        Ok(Window {
-            before: Some(last.map_or(Seq(0), |it| Seq(seq(it).0 + 1))),
-            limit: usize::try_from(count).unwrap_or(usize::MAX),
-        })
-    })?;
-    Ok(found)
+    db.one(
+        "SELECT count(*), max(first_seq) FROM (SELECT first_seq FROM messages
+         WHERE session = ?1 AND first_seq > ?2 ORDER BY first_seq LIMIT ?3) AS page",
+        params![session, int(after), limit],
+        |row| {
+            let (count, last): (i64, Option<i64>) = (row.get(0)?, row.get(1)?);
+            Ok(Window {
+                before: Some(last.map_or(Seq(0), |it| Seq(seq(it).0 + 1))),
+                limit: usize::try_from(count).unwrap_or(usize::MAX),
+            })
+        },
+    )
 }
 
 /// Returns the window that begins with a message; `None` if there is no such message.
 pub(crate) fn window_from(
-    db: &Connection,
+    db: &Db,
     session: i64,
     id: &str,
     limit: usize,
@@ -133,113 +131,124 @@ pub(crate) fn window_from(
 }
 
 /// Returns the number of messages of a session.
-pub(crate) fn count(db: &Connection, session: i64) -> Result<u64, Error> {
-    let mut find =
-        db.prepare_cached("SELECT ifnull(max(number), 0) FROM messages WHERE session = ?1")?;
-    let count: i64 = find.query_row(params![session], |row| row.get(0))?;
+pub(crate) fn count(db: &Db, session: i64) -> Result<u64, Error> {
+    let count: i64 = db.one(
+        "SELECT coalesce(max(number), 0) FROM messages WHERE session = ?1",
+        params![session],
+        |row| row.get(0),
+    )?;
     Ok(count.cast_unsigned())
 }
 
-pub(crate) fn by_id(db: &Connection, session: i64, id: &str) -> Result<Option<MessageRow>, Error> {
-    let mut find = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM messages INDEXED BY messages_by_id
+pub(crate) fn by_id(db: &Db, session: i64, id: &str) -> Result<Option<MessageRow>, Error> {
+    db.first(
+        &format!(
+            "SELECT {COLUMNS} FROM messages INDEXED BY messages_by_id
          WHERE session = ?1 AND id = ?2 ORDER BY number LIMIT 1"
-    ))?;
-    Ok(find.query_row(params![session, id], MessageRow::from_row).optional()?)
+        ),
+        params![session, id],
+        MessageRow::from_row,
+    )
 }
 
 pub(crate) fn of_kind(
-    db: &Connection,
+    db: &Db,
     session: i64,
     kind: MessageKind,
     id: &str,
 ) -> Result<Option<MessageRow>, Error> {
-    let mut find = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM messages INDEXED BY messages_by_id
+    db.first(
+        &format!(
+            "SELECT {COLUMNS} FROM messages INDEXED BY messages_by_id
          WHERE session = ?1 AND id = ?2 AND kind = ?3"
-    ))?;
-    Ok(find.query_row(params![session, id, kind.word()], MessageRow::from_row).optional()?)
+        ),
+        params![session, id, kind.word()],
+        MessageRow::from_row,
+    )
 }
 
 /// Returns the last message of a kind that is not superseded.
 pub(crate) fn last_of(
-    db: &Connection,
+    db: &Db,
     session: i64,
     kind: MessageKind,
 ) -> Result<Option<MessageRow>, Error> {
-    let mut find = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM messages WHERE session = ?1 AND kind = ?2 AND superseded = 0
+    db.first(
+        &format!(
+            "SELECT {COLUMNS} FROM messages WHERE session = ?1 AND kind = ?2 AND superseded = 0
          ORDER BY number DESC LIMIT 1"
-    ))?;
-    Ok(find.query_row(params![session, kind.word()], MessageRow::from_row).optional()?)
+        ),
+        params![session, kind.word()],
+        MessageRow::from_row,
+    )
 }
 
 /// Returns the number of messages of a kind that begin before a sequence number and are not
 /// superseded.
 pub(crate) fn count_before(
-    db: &Connection,
+    db: &Db,
     session: i64,
     kind: MessageKind,
     before: Seq,
 ) -> Result<u64, Error> {
-    let mut find = db.prepare_cached(
+    let count: i64 = db.one(
         "SELECT count(*) FROM messages
          WHERE session = ?1 AND kind = ?2 AND superseded = 0 AND first_seq < ?3",
+        params![session, kind.word(), int(before)],
+        |row| row.get(0),
     )?;
-    let count: i64 =
-        find.query_row(params![session, kind.word(), int(before)], |row| row.get(0))?;
     Ok(count.cast_unsigned())
 }
 
 /// Adds the row of a message and returns its number.
 pub(crate) fn insert(
-    db: &Connection,
+    db: &Db,
     session: i64,
     id: &str,
     kind: MessageKind,
     first: Seq,
 ) -> Result<u64, Error> {
     let open = kind == MessageKind::Answer;
-    let mut insert = db.prepare_cached(
+    let number: i64 = db.one(
         "INSERT INTO messages (session, number, id, kind, first_seq, last_seq, open)
-         SELECT ?1, ifnull(max(number), 0) + 1, ?2, ?3, ?4, ?4, ?5
+         SELECT ?1, coalesce(max(number), 0) + 1, ?2, ?3, ?4, ?4, ?5
          FROM messages WHERE session = ?1
          RETURNING number",
+        params![session, id, kind.word(), int(first), open],
+        |row| row.get(0),
     )?;
-    let number: i64 =
-        insert.query_row(params![session, id, kind.word(), int(first), open], |row| row.get(0))?;
     Ok(number.cast_unsigned())
 }
 
 pub(crate) fn extend(
-    db: &Connection,
+    db: &Db,
     session: i64,
     number: u64,
     last: Seq,
     open: bool,
 ) -> Result<(), Error> {
-    db.prepare_cached(
+    db.execute(
         "UPDATE messages SET last_seq = ?3, open = ?4 WHERE session = ?1 AND number = ?2",
-    )?
-    .execute(params![session, number.cast_signed(), int(last), open])?;
+        params![session, number.cast_signed(), int(last), open],
+    )?;
     Ok(())
 }
 
 /// Marks a message and all later ones of its session as superseded.
-pub(crate) fn supersede(db: &Connection, session: i64, from_id: &str) -> Result<(), Error> {
-    db.prepare_cached(
+pub(crate) fn supersede(db: &Db, session: i64, from_id: &str) -> Result<(), Error> {
+    db.execute(
         "UPDATE messages SET superseded = 1 WHERE session = ?1 AND number >=
              (SELECT min(number) FROM messages INDEXED BY messages_by_id
               WHERE session = ?1 AND id = ?2)",
-    )?
-    .execute(params![session, from_id])?;
+        params![session, from_id],
+    )?;
     Ok(())
 }
 
 /// Returns the records of exactly these messages, in order, without deltas that a later record
 /// covers.
 pub(crate) fn records(
-    db: &Connection,
+    db: &Db,
     id: &SessionId,
     session: i64,
     rows: &[MessageRow],
@@ -280,11 +289,11 @@ fn is_of_another_message(record: &Stored) -> bool {
 }
 
 impl MessageRow {
-    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+    fn from_row(row: &Row<'_>) -> Result<Self, Error> {
         Ok(Self {
-            number: row.get::<_, i64>(0)?.cast_unsigned(),
+            number: row.get::<i64>(0)?.cast_unsigned(),
             id: row.get(1)?,
-            kind: MessageKind::from_word(row.get_ref(2)?.as_str()?),
+            kind: MessageKind::from_word(row.text(2)?),
             first: seq(row.get(3)?),
             last: seq(row.get(4)?),
             open: row.get(5)?,

@@ -5,11 +5,11 @@
 
 use std::ops::RangeInclusive;
 
-use rusqlite::{Connection, OptionalExtension, Rows, params};
 use transcript::{Millis, RawLine, Seq, SessionId};
 
 use crate::files::connection::{int, seq};
 use crate::log::{blob, session};
+use crate::sql::{Db, Params, params};
 use crate::{AppendError, Error, Store};
 
 /// A raw line of a program's output, with its number.
@@ -49,15 +49,13 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<NumberedLine>, Error> {
         self.read_session(session, move |db, _, key| {
-            let mut find = db.prepare_cached(
-                // Batches follow each other without a gap: the first one needed is the last that begins early
-                // enough.
-                "SELECT first, lines FROM raw_lines
+            // Batches follow each other without a gap: the first one needed is the last that begins
+            // early enough.
+            let sql = "SELECT first, lines FROM raw_lines
                  WHERE session = ?1 AND last > ?2 AND first >=
-                   ifnull((SELECT max(first) FROM raw_lines WHERE session = ?1 AND first <= ?2), 0)
-                 ORDER BY first",
-            )?;
-            page(find.query(params![key, number(after)])?, limit, |it| it.number > after)
+                   coalesce((SELECT max(first) FROM raw_lines WHERE session = ?1 AND first <= ?2), 0)
+                 ORDER BY first";
+            page(db, sql, params![key, number(after)], limit, |it| it.number > after)
         })
         .await
     }
@@ -74,13 +72,12 @@ impl Store {
         let (first, last) = (int(*records.start()), int(*records.end()));
         self.read_session(session, move |db, _, key| {
             // A batch may begin with a line that made no record, and so stands before the batch's first.
-            let mut find = db.prepare_cached(
-                "SELECT first, lines FROM raw_lines
+            let sql = "SELECT first, lines FROM raw_lines
                  WHERE session = ?1 AND last > ?2 AND first_seq - 1 <= ?4 AND last_seq >= ?3
-                 ORDER BY first",
-            )?;
-            let rows = find.query(params![key, number(after), first, last])?;
-            page(rows, limit, |it| it.number > after && is_of(&it.line, &records))
+                 ORDER BY first";
+            page(db, sql, params![key, number(after), first, last], limit, |it| {
+                it.number > after && is_of(&it.line, &records)
+            })
         })
         .await
     }
@@ -88,12 +85,13 @@ impl Store {
     /// Removes raw lines that were read before a time. Returns false if there may be more.
     pub async fn sweep_raw(&self, before: Millis) -> Result<bool, AppendError> {
         self.write(move |db| {
-            let removed = db
-                .prepare_cached(&format!(
+            let removed = db.execute(
+                &format!(
                     "DELETE FROM raw_lines WHERE (session, first) IN
                      (SELECT session, first FROM raw_lines WHERE at < ?1 LIMIT {SWEPT_AT_ONCE})"
-                ))?
-                .execute([before.0])?;
+                ),
+                params![before.0],
+            )?;
             Ok(removed < SWEPT_AT_ONCE)
         })
         .await
@@ -109,50 +107,52 @@ fn is_of(line: &RawLine, records: &RangeInclusive<Seq>) -> bool {
         && if made_any { line.to >= *records.start() } else { line.from > *records.start() }
 }
 
-fn add(db: &Connection, session: i64, lines: &[RawLine]) -> Result<(), Error> {
+fn add(db: &Db, session: i64, lines: &[RawLine]) -> Result<(), Error> {
     let Some(newest) = lines.last() else { return Ok(()) };
-    let last: Option<i64> = db
-        .prepare_cached(
-            "SELECT last FROM raw_lines WHERE session = ?1 ORDER BY first DESC LIMIT 1",
-        )?
-        .query_row([session], |row| row.get(0))
-        .optional()?;
+    let last: Option<i64> = db.first(
+        "SELECT last FROM raw_lines WHERE session = ?1 ORDER BY first DESC LIMIT 1",
+        params![session],
+        |row| row.get(0),
+    )?;
     let first = last.unwrap_or(0) + 1;
     let made = || lines.iter().filter(|it| it.from <= it.to);
     let first_seq = made().map(|it| it.from).min().unwrap_or(newest.from);
     let last_seq = made().map(|it| it.to).max().unwrap_or(newest.to);
-    db.prepare_cached(
+    db.execute(
         "INSERT INTO raw_lines (session, first, last, first_seq, last_seq, at, lines)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-    )?
-    .execute(params![
-        session,
-        first,
-        first + lines.len() as i64 - 1,
-        int(first_seq),
-        int(last_seq),
-        newest.at.0,
-        pack(lines)?,
-    ])?;
+        params![
+            session,
+            first,
+            first + lines.len() as i64 - 1,
+            int(first_seq),
+            int(last_seq),
+            newest.at.0,
+            pack(lines)?,
+        ],
+    )?;
     Ok(())
 }
 
 fn page(
-    mut rows: Rows<'_>,
+    db: &Db,
+    sql: &str,
+    params: Params<'_>,
     limit: usize,
     is_wanted: impl Fn(&NumberedLine) -> bool,
 ) -> Result<Vec<NumberedLine>, Error> {
     let (mut found, mut bytes) = (Vec::new(), 0);
-    while let Some(row) = rows.next()? {
-        let lines = unpack(row.get(0)?, &row.get::<_, Vec<u8>>(1)?)?;
+    db.each(sql, params, |row| {
+        let lines = unpack(row.get(0)?, &row.get::<Vec<u8>>(1)?)?;
         for line in lines.into_iter().filter(&is_wanted) {
             if found.len() >= limit || bytes >= PAGE_BYTES {
-                return Ok(found);
+                return Ok(false);
             }
             bytes += line.line.text.len();
             found.push(line);
         }
-    }
+        Ok(true)
+    })?;
     Ok(found)
 }
 

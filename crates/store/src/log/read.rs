@@ -5,16 +5,16 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use transcript::{Millis, Record, ResponseId, Seq, SessionId, event_from_body, to_json};
 
 use crate::Error;
 use crate::files::connection::{int, seq};
 use crate::log::body::{self, Kept};
-use crate::log::damage::{KeptRecord, checked, is_damage, is_object, stand_in};
+use crate::log::damage::{KeptRecord, checked, is_object, stand_in};
 use crate::log::fold_unrecognized::FoldUnrecognized;
 use crate::log::session;
 use crate::log::stream::{Delta, StreamRow};
+use crate::sql::{Db, Row, params};
 
 /// A range of a session's log to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl From<&Record> for Stored {
     }
 }
 
-pub(crate) fn read(db: &Connection, id: &SessionId, range: ReadRange) -> Result<Page, Error> {
+pub(crate) fn read(db: &Db, id: &SessionId, range: ReadRange) -> Result<Page, Error> {
     let Some(session) = session::key(db, id)? else {
         return Ok(Page { records: Vec::new(), head: Seq(0) });
     };
@@ -96,41 +96,31 @@ pub(crate) fn read(db: &Connection, id: &SessionId, range: ReadRange) -> Result<
 }
 
 /// Returns all records of a session that are not deltas.
-pub(crate) fn all_records(
-    db: &Connection,
-    id: &SessionId,
-    session: i64,
-) -> Result<Vec<Stored>, Error> {
+pub(crate) fn all_records(db: &Db, id: &SessionId, session: i64) -> Result<Vec<Stored>, Error> {
     let head = session::head(db, session)?;
     let all = Span { id, session, after: Seq(0), end: head, horizon: head, response: None };
     all.records(db, usize::MAX)
 }
 
 /// Returns the body of the record with a sequence number; `None` if there is none or it is a delta.
-pub(crate) fn record_at(db: &Connection, session: i64, at: Seq) -> Result<Option<String>, Error> {
-    let kept = db
-        .prepare_cached("SELECT body, cuts FROM records WHERE session = ?1 AND seq = ?2")?
-        .query_row(params![session, int(at)], |row| {
-            Ok(Kept { body: row.get(0)?, cuts: row.get(1)? })
-        })
-        .optional()?;
+pub(crate) fn record_at(db: &Db, session: i64, at: Seq) -> Result<Option<String>, Error> {
+    let kept = db.first(
+        "SELECT body, cuts FROM records WHERE session = ?1 AND seq = ?2",
+        params![session, int(at)],
+        |row| Ok(Kept { body: row.get(0)?, cuts: row.get(1)? }),
+    )?;
     kept.map(|kept| body::restore(db, kept)).transpose()
 }
 
 /// Returns the records about the queue from `first` on, by their index.
 pub(crate) fn about_queue(
-    db: &Connection,
+    db: &Db,
     id: &SessionId,
     session: i64,
     first: Seq,
 ) -> Result<Vec<Stored>, Error> {
-    let mut find = db.prepare_cached(ABOUT_QUEUE)?;
-    let mut rows = find.query(params![session, int(first)])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(record(db, id, row)?);
-    }
-    Ok(found)
+    let sql = db.pick(ABOUT_QUEUE, ABOUT_QUEUE_POSTGRES);
+    db.all(sql, params![session, int(first)], |row| record(db, id, row))
 }
 
 /// Query for the records about the queue. The condition is exactly that of the index, which is
@@ -141,21 +131,28 @@ pub(crate) const ABOUT_QUEUE: &str = r#"
       AND (body GLOB '{"type":"message_*' OR body GLOB '{"type":"queue_*')
     ORDER BY seq"#;
 
+/// The same query for PostgreSQL.
+const ABOUT_QUEUE_POSTGRES: &str = r#"
+    SELECT seq, at, response, body, cuts, sum FROM records
+    WHERE session = ?1 AND seq >= ?2
+      AND (body LIKE '{"type":"message\_%' OR body LIKE '{"type":"queue\_%')
+    ORDER BY seq"#;
+
 /// Returns the record of a database row, or the notice that replaces a damaged one.
-fn record(db: &Connection, id: &SessionId, row: &Row<'_>) -> Result<Stored, Error> {
+fn record(db: &Db, id: &SessionId, row: &Row<'_>) -> Result<Stored, Error> {
     match sound_record(db, id, row) {
         Err(error) if error.is_damage() => {
             let seq = seq(row.get(0)?);
             tracing::error!(session = %id, %seq, %error, "a record is damaged");
             let at = Millis(row.get(1).unwrap_or_default());
-            let run = row.get::<_, Option<String>>(2).unwrap_or_default().map(ResponseId::new);
+            let run = row.get::<Option<String>>(2).unwrap_or_default().map(ResponseId::new);
             Ok(stand_in(id, seq, at, run))
         }
         record => record,
     }
 }
 
-fn sound_record(db: &Connection, id: &SessionId, row: &Row<'_>) -> Result<Stored, Error> {
+fn sound_record(db: &Db, id: &SessionId, row: &Row<'_>) -> Result<Stored, Error> {
     let KeptRecord { seq, at, response, kept } = checked(row)?;
     let body = body::restore(db, kept)?;
     if !is_object(&body) {
@@ -179,7 +176,7 @@ pub(crate) struct Span<'a> {
 }
 
 impl Span<'_> {
-    fn every_record(mut self, db: &Connection, limit: usize) -> Result<Vec<Stored>, Error> {
+    fn every_record(mut self, db: &Db, limit: usize) -> Result<Vec<Stored>, Error> {
         // Numbers have no gaps.
         self.end = self.end.min(Seq(self.after.0.saturating_add(limit as u64)));
         let mut found = self.records(db, limit)?;
@@ -216,11 +213,7 @@ impl Span<'_> {
         all
     }
 
-    pub(crate) fn without_covered(
-        mut self,
-        db: &Connection,
-        limit: usize,
-    ) -> Result<Vec<Stored>, Error> {
+    pub(crate) fn without_covered(mut self, db: &Db, limit: usize) -> Result<Vec<Stored>, Error> {
         let mut found = self.records(db, limit)?;
         if found.len() == limit {
             self.end = found.last().map_or(self.after, |it| it.seq);
@@ -252,7 +245,7 @@ impl Span<'_> {
         self.after < seq && seq <= self.end
     }
 
-    fn records(&self, db: &Connection, limit: usize) -> Result<Vec<Stored>, Error> {
+    fn records(&self, db: &Db, limit: usize) -> Result<Vec<Stored>, Error> {
         match self.records_at_once(db, limit) {
             Err(error) if error.is_damage() => self.records_one_by_one(db, limit),
             found => found,
@@ -260,59 +253,62 @@ impl Span<'_> {
     }
 
     /// Reads the records one by one, because some pages of the table cannot be read.
-    fn records_one_by_one(&self, db: &Connection, limit: usize) -> Result<Vec<Stored>, Error> {
-        let mut find = db.prepare_cached(
-            "SELECT seq, at, response, body, cuts, sum FROM records WHERE session = ?1 AND seq = ?2",
-        )?;
+    fn records_one_by_one(&self, db: &Db, limit: usize) -> Result<Vec<Stored>, Error> {
         let mut found = Vec::new();
         for seq in (self.after.0 + 1..=self.end.0).map(Seq) {
             if found.len() == limit {
                 break;
             }
-            let mut rows = find.query(params![self.session, int(seq)])?;
-            match rows.next() {
-                // A delta.
-                Ok(None) => (),
-                Ok(Some(row)) => {
-                    let record = record(db, self.id, row)?;
-                    if self.response.is_none() || self.response == record.response_id.as_ref() {
-                        found.push(record);
-                    }
-                }
-                Err(error) if is_damage(&error) => {
+            let sql = "SELECT seq, at, response, body, cuts, sum FROM records
+                       WHERE session = ?1 AND seq = ?2";
+            let found_here = db.first(sql, params![self.session, int(seq)], |row| {
+                let record = record(db, self.id, row)?;
+                let is_wanted =
+                    self.response.is_none() || self.response == record.response_id.as_ref();
+                Ok(is_wanted.then_some(record))
+            });
+            match found_here {
+                // No row: a delta.
+                Ok(record) => found.extend(record.flatten()),
+                Err(error) if error.is_damage() => {
                     tracing::error!(session = %self.id, %seq, %error, "a record cannot be read");
                     found.push(stand_in(self.id, seq, Millis(0), self.response.cloned()));
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
         Ok(found)
     }
 
-    fn records_at_once(&self, db: &Connection, limit: usize) -> Result<Vec<Stored>, Error> {
-        let mut find = db.prepare_cached(
-            "SELECT seq, at, response, body, cuts, sum FROM records
-             WHERE session = ?1 AND seq > ?2 AND seq <= ?3 AND (?4 IS NULL OR response = ?4)
-             ORDER BY seq LIMIT ?5",
-        )?;
-        let response = self.response.map(ResponseId::as_str);
+    fn records_at_once(&self, db: &Db, limit: usize) -> Result<Vec<Stored>, Error> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut rows =
-            find.query(params![self.session, int(self.after), int(self.end), response, limit])?;
+        let (session, after, end) = (self.session, int(self.after), int(self.end));
         let mut found = Vec::new();
         let mut fold = FoldUnrecognized::default();
-        while let Some(row) = rows.next()? {
-            let stored = record(db, self.id, row)?;
-            match self.response {
-                Some(_) => found.extend(fold.take(stored)),
-                None => found.push(stored),
+        match self.response {
+            Some(response) => {
+                let sql = "SELECT seq, at, response, body, cuts, sum FROM records
+                           WHERE session = ?1 AND seq > ?2 AND seq <= ?3 AND response = ?5
+                           ORDER BY seq LIMIT ?4";
+                let params = params![session, after, end, limit, response.as_str()];
+                db.each(sql, params, |row| {
+                    found.extend(fold.take(record(db, self.id, row)?));
+                    Ok(true)
+                })?;
+            }
+            None => {
+                let sql = "SELECT seq, at, response, body, cuts, sum FROM records
+                           WHERE session = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq LIMIT ?4";
+                found = db.all(sql, params![session, after, end, limit], |row| {
+                    record(db, self.id, row)
+                })?;
             }
         }
         found.extend(fold.finish());
         Ok(found)
     }
 
-    fn streams(&self, db: &Connection) -> Result<Vec<StreamRow>, Error> {
+    fn streams(&self, db: &Db) -> Result<Vec<StreamRow>, Error> {
         let mut streams = StreamRow::overlapping(db, self.session, self.after, self.end)?;
         if self.response.is_some() {
             streams.retain(|it| it.response.as_ref() == self.response);
@@ -320,12 +316,7 @@ impl Span<'_> {
         Ok(streams)
     }
 
-    fn packed(
-        &self,
-        db: &Connection,
-        stream: &StreamRow,
-        limit: usize,
-    ) -> Result<Vec<Stored>, Error> {
+    fn packed(&self, db: &Db, stream: &StreamRow, limit: usize) -> Result<Vec<Stored>, Error> {
         let deltas = self.unless_damaged(stream, stream.packed(db, self.after..self.end, limit))?;
         Ok(deltas.into_iter().map(|it| stream.stored(self.id, it)).collect())
     }
@@ -347,35 +338,28 @@ impl Span<'_> {
     }
 
     /// Returns the deltas of streams that are not folded.
-    fn young(
-        &self,
-        db: &Connection,
-        streams: Vec<StreamRow>,
-        limit: usize,
-    ) -> Result<Vec<Stored>, Error> {
+    fn young(&self, db: &Db, streams: Vec<StreamRow>, limit: usize) -> Result<Vec<Stored>, Error> {
         let mut found = Vec::new();
         if streams.is_empty() {
             return Ok(found);
         }
         let streams: HashMap<i64, StreamRow> = streams.into_iter().map(|it| (it.key, it)).collect();
-        let mut find = db.prepare_cached(
-            "SELECT stream, seq, at, offset, text FROM deltas
-             WHERE session = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq",
-        )?;
-        let mut rows = find.query(params![self.session, int(self.after), int(self.end)])?;
-        while let Some(row) = rows.next()? {
-            let Some(stream) = streams.get(&row.get(0)?) else { continue };
+        let sql = "SELECT stream, seq, at, \"offset\", text FROM deltas
+                   WHERE session = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq";
+        db.each(sql, params![self.session, int(self.after), int(self.end)], |row| {
+            let Some(stream) = streams.get(&row.get(0)?) else { return Ok(true) };
             if found.len() == limit {
-                break;
+                return Ok(false);
             }
             let delta = Delta {
                 seq: seq(row.get(1)?),
                 at: Millis(row.get(2)?),
-                offset: row.get::<_, Option<i64>>(3)?.map(i64::cast_unsigned),
+                offset: row.get::<Option<i64>>(3)?.map(i64::cast_unsigned),
                 text: row.get(4)?,
             };
             found.push(stream.stored(self.id, delta));
-        }
+            Ok(true)
+        })?;
         Ok(found)
     }
 }

@@ -10,12 +10,12 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rusqlite::{Connection, params};
 use tokio::sync::oneshot;
 use transcript::{Record, Seq, SessionId, Summary};
 
 use crate::log::append::{Session, Sessions};
 use crate::log::session;
+use crate::sql::{Db, params};
 use crate::writer::{Answer, Job, Write, WriteOp};
 use crate::{AppendError, Error, Store};
 
@@ -77,7 +77,7 @@ impl Sessions {
     /// write.
     pub(crate) fn stage(
         &mut self,
-        db: &Connection,
+        db: &Db,
         ticket: Ticket,
         step: &StageStep,
     ) -> Result<Result<(), AppendError>, Error> {
@@ -89,7 +89,7 @@ impl Sessions {
 
     fn add_staged(
         &mut self,
-        db: &Connection,
+        db: &Db,
         ticket: Ticket,
         records: &[Record],
     ) -> Result<Result<(), AppendError>, Error> {
@@ -110,7 +110,7 @@ impl Sessions {
 
     fn publish(
         &mut self,
-        db: &Connection,
+        db: &Db,
         ticket: Ticket,
         id: &SessionId,
     ) -> Result<Result<(), AppendError>, Error> {
@@ -128,15 +128,15 @@ impl Sessions {
     }
 }
 
-fn begin(db: &Connection) -> Result<Session, Error> {
-    let key = db
-        .prepare_cached(
-            "INSERT INTO deleted (session)
-             VALUES (1 + max(ifnull((SELECT max(key) FROM sessions), 0),
-                             ifnull((SELECT max(session) FROM deleted), 0)))
+fn begin(db: &Db) -> Result<Session, Error> {
+    let key = db.one(
+        "INSERT INTO deleted (session)
+             VALUES (1 + (SELECT coalesce(max(key), 0) FROM
+               (SELECT key FROM sessions UNION ALL SELECT session FROM deleted) AS used))
              RETURNING session",
-        )?
-        .query_row(params![], |row| row.get(0))?;
+        params![],
+        |row| row.get(0),
+    )?;
     Ok(Session::new(key, Seq(0), Summary::default()))
 }
 

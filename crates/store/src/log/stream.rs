@@ -6,8 +6,6 @@
 
 use std::ops::Range;
 
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use transcript::stream::{self, StreamKey};
 use transcript::{
     Event, Millis, OutputStream, Record, ResponseId, Seq, SessionId, event_from_body,
@@ -17,6 +15,7 @@ use crate::Error;
 use crate::files::connection::{int, seq};
 use crate::log::read::{Stored, record_at};
 use crate::log::{blob, pack};
+use crate::sql::{Cell, Db, Row, params};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Delta {
@@ -82,16 +81,16 @@ enum Folded {
 const COLUMNS: &str = "key, session, response, head, first_seq, last_seq, closed_seq, folded";
 
 impl StreamRow {
-    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+    fn from_row(row: &Row<'_>) -> Result<Self, Error> {
         Ok(Self {
             key: row.get(0)?,
             session: row.get(1)?,
-            response: row.get::<_, Option<String>>(2)?.map(ResponseId::new),
-            head: event_from_body(row.get_ref(3)?.as_str()?),
+            response: row.get::<Option<String>>(2)?.map(ResponseId::new),
+            head: event_from_body(row.text(3)?),
             first: seq(row.get(4)?),
-            last: row.get::<_, Option<i64>>(5)?.map(seq),
-            closed: row.get::<_, Option<i64>>(6)?.map(seq),
-            folded: match row.get(7)? {
+            last: row.get::<Option<i64>>(5)?.map(seq),
+            closed: row.get::<Option<i64>>(6)?.map(seq),
+            folded: match row.get::<i64>(7)? {
                 1 | 4 => Folded::Whole,
                 3 => Folded::Segments,
                 _ => Folded::No,
@@ -99,57 +98,49 @@ impl StreamRow {
         })
     }
 
-    pub(crate) fn named(db: &Connection, session: i64, name: &str) -> Result<Option<Self>, Error> {
+    pub(crate) fn named(db: &Db, session: i64, name: &str) -> Result<Option<Self>, Error> {
         let sql = format!("SELECT {COLUMNS} FROM streams WHERE session = ?1 AND name = ?2");
-        let mut find = db.prepare_cached(&sql)?;
-        Ok(find.query_row(params![session, name], Self::from_row).optional()?)
+        db.first(&sql, params![session, name], Self::from_row)
     }
 
     /// Returns the streams that have a delta in `after < seq <= end`, and possibly others that are
     /// close to it.
     pub(crate) fn overlapping(
-        db: &Connection,
+        db: &Db,
         session: i64,
         after: Seq,
         end: Seq,
     ) -> Result<Vec<Self>, Error> {
         // What was open at `after` was open when the last stream before it began.
-        let low: Option<i64> = db
-            .prepare_cached(
-                "SELECT low FROM streams WHERE session = ?1 AND first_seq <= ?2
+        let low: Option<i64> = db.first(
+            "SELECT low FROM streams WHERE session = ?1 AND first_seq <= ?2
                  ORDER BY first_seq DESC LIMIT 1",
-            )?
-            .query_row(params![session, int(after)], |row| row.get(0))
-            .optional()?;
+            params![session, int(after)],
+            |row| row.get(0),
+        )?;
         let sql = format!(
             "SELECT {COLUMNS} FROM streams WHERE session = ?1 AND first_seq BETWEEN ?2 AND ?3
              AND (last_seq IS NULL OR last_seq > ?4)"
         );
         let low = low.unwrap_or_else(|| int(after));
-        let mut find = db.prepare_cached(&sql)?;
-        let rows = find.query_map(params![session, low, int(end), int(after)], Self::from_row)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        db.all(&sql, params![session, low, int(end), int(after)], Self::from_row)
     }
 
-    pub(crate) fn to_fold(db: &Connection, limit: usize) -> Result<Vec<Self>, Error> {
+    pub(crate) fn to_fold(db: &Db, limit: usize) -> Result<Vec<Self>, Error> {
         let sql = format!(
             "SELECT {COLUMNS} FROM streams WHERE folded = 0 AND closed_seq IS NOT NULL
              ORDER BY key LIMIT ?1"
         );
-        let mut find = db.prepare_cached(&sql)?;
-        let rows = find.query_map(params![limit as i64], Self::from_row)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        db.all(&sql, params![limit as i64], Self::from_row)
     }
 
     /// Returns long streams that an earlier version has folded into one row.
-    pub(crate) fn to_split(db: &Connection, limit: usize) -> Result<Vec<Self>, Error> {
+    pub(crate) fn to_split(db: &Db, limit: usize) -> Result<Vec<Self>, Error> {
         let sql = format!(
             "SELECT {COLUMNS} FROM streams INDEXED BY streams_to_split
              WHERE folded = 1 AND length(deltas) > 16384 ORDER BY key LIMIT ?1"
         );
-        let mut find = db.prepare_cached(&sql)?;
-        let rows = find.query_map(params![limit as i64], Self::from_row)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        db.all(&sql, params![limit as i64], Self::from_row)
     }
 
     pub(crate) fn is_output(&self) -> bool {
@@ -174,7 +165,7 @@ impl StreamRow {
     }
 
     /// Returns all deltas of the stream, in order.
-    pub(crate) fn deltas(&self, db: &Connection) -> Result<Vec<Delta>, Error> {
+    pub(crate) fn deltas(&self, db: &Db) -> Result<Vec<Delta>, Error> {
         let mut deltas = self.packed(db, Seq(0)..Seq(u64::MAX), usize::MAX)?;
         if !self.is_folded() {
             deltas.extend(self.rows(db, usize::MAX)?);
@@ -183,29 +174,29 @@ impl StreamRow {
     }
 
     /// Returns the first `limit` deltas of the stream that are in the table `deltas`.
-    pub(crate) fn rows(&self, db: &Connection, limit: usize) -> Result<Vec<Delta>, Error> {
-        let mut find = db.prepare_cached(
-            "SELECT seq, at, offset, text FROM deltas
-             WHERE session = ?1 AND seq BETWEEN ?2 AND ?3 AND stream = ?4 ORDER BY seq LIMIT ?5",
-        )?;
+    pub(crate) fn rows(&self, db: &Db, limit: usize) -> Result<Vec<Delta>, Error> {
         let (first, last) = (int(self.first), self.last.map_or(i64::MAX, int));
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = find.query_map(params![self.session, first, last, self.key, limit], |row| {
-            Ok(Delta {
-                seq: seq(row.get(0)?),
-                at: Millis(row.get(1)?),
-                offset: row.get::<_, Option<i64>>(2)?.map(i64::cast_unsigned),
-                text: row.get(3)?,
-            })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        db.all(
+            "SELECT seq, at, \"offset\", text FROM deltas
+             WHERE session = ?1 AND seq BETWEEN ?2 AND ?3 AND stream = ?4 ORDER BY seq LIMIT ?5",
+            params![self.session, first, last, self.key, limit],
+            |row| {
+                Ok(Delta {
+                    seq: seq(row.get(0)?),
+                    at: Millis(row.get(1)?),
+                    offset: row.get::<Option<i64>>(2)?.map(i64::cast_unsigned),
+                    text: row.get(3)?,
+                })
+            },
+        )
     }
 
     /// Returns the stream's packed deltas with `range.start < seq <= range.end`, in order. Stops
     /// after the segment in which `limit` is reached.
     pub(crate) fn packed(
         &self,
-        db: &Connection,
+        db: &Db,
         Range { start: after, end }: Range<Seq>,
         limit: usize,
     ) -> Result<Vec<Delta>, Error> {
@@ -220,41 +211,38 @@ impl StreamRow {
 
     fn segments(
         &self,
-        db: &Connection,
+        db: &Db,
         Range { start: after, end }: Range<Seq>,
         limit: usize,
     ) -> Result<Vec<Delta>, Error> {
-        let mut find = db.prepare_cached(
-            "SELECT first_seq, deltas, text FROM segments
-             WHERE session = ?1 AND stream = ?2 AND first_seq <= ?4 AND first_seq >=
-               ifnull((SELECT max(first_seq) FROM segments
-                       WHERE session = ?1 AND stream = ?2 AND first_seq <= ?3), 0)
-             ORDER BY first_seq",
-        )?;
-        let mut rows = find.query(params![self.session, self.key, int(after), int(end)])?;
         let mut deltas = Vec::new();
-        while deltas.len() < limit
-            && let Some(row) = rows.next()?
-        {
-            let text = Text::from_column(row.get_ref(2)?)?.read()?.unwrap_or_default();
-            let packed = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
+        let sql = "SELECT first_seq, deltas, text FROM segments
+             WHERE session = ?1 AND stream = ?2 AND first_seq <= ?4 AND first_seq >=
+               coalesce((SELECT max(first_seq) FROM segments
+                       WHERE session = ?1 AND stream = ?2 AND first_seq <= ?3), 0)
+             ORDER BY first_seq";
+        db.each(sql, params![self.session, self.key, int(after), int(end)], |row| {
+            let text = Text::from_cell(row.cell(2)?)?.read()?.unwrap_or_default();
+            let packed = row.cell(1)?.bytes().unwrap_or_default();
             let segment = self.unpack(seq(row.get(0)?), packed, &text)?.into_iter();
             deltas.extend(segment.filter(|it| after < it.seq && it.seq <= end));
-        }
+            Ok(deltas.len() < limit)
+        })?;
         Ok(deltas)
     }
 
-    pub(crate) fn has_segments(&self, db: &Connection) -> Result<bool, Error> {
-        let mut find =
-            db.prepare_cached("SELECT 1 FROM segments WHERE session = ?1 AND stream = ?2")?;
-        Ok(find.exists(params![self.session, self.key])?)
+    pub(crate) fn has_segments(&self, db: &Db) -> Result<bool, Error> {
+        db.exists(
+            "SELECT 1 FROM segments WHERE session = ?1 AND stream = ?2",
+            params![self.session, self.key],
+        )
     }
 
-    fn unfold(&self, db: &Connection) -> Result<Vec<Delta>, Error> {
-        let mut find = db.prepare_cached("SELECT deltas, text FROM streams WHERE key = ?1")?;
-        let (packed, kept) = find.query_row(params![self.key], |row| {
-            Ok((row.get::<_, Vec<u8>>(0)?, Text::from_column(row.get_ref(1)?)?))
-        })?;
+    fn unfold(&self, db: &Db) -> Result<Vec<Delta>, Error> {
+        let (packed, kept) =
+            db.one("SELECT deltas, text FROM streams WHERE key = ?1", params![self.key], |row| {
+                Ok((row.get::<Vec<u8>>(0)?, Text::from_cell(row.cell(1)?)?))
+            })?;
         let text = match kept.read()? {
             Some(text) => text,
             None => self.closing_text(db)?.unwrap_or_default(),
@@ -269,7 +257,7 @@ impl StreamRow {
 
     /// Returns the text of the record that closed the stream; `None` if the stream is open or that
     /// record has no text.
-    pub(crate) fn closing_text(&self, db: &Connection) -> Result<Option<String>, Error> {
+    pub(crate) fn closing_text(&self, db: &Db) -> Result<Option<String>, Error> {
         let Some(closed) = self.closed else { return Ok(None) };
         let Some(body) = record_at(db, self.session, closed)? else { return Ok(None) };
         Ok(match event_from_body(&body) {
@@ -316,11 +304,13 @@ enum Text {
 }
 
 impl Text {
-    fn from_column(value: ValueRef<'_>) -> rusqlite::Result<Self> {
-        Ok(match value {
-            ValueRef::Null => Self::OfClosing,
-            ValueRef::Text(text) => Self::Plain(text.to_vec()),
-            data => Self::Compressed(data.as_blob()?.to_vec()),
+    /// PostgreSQL has both forms as bytes. No text begins like compressed data: its second byte cannot
+    /// follow its first in UTF-8.
+    fn from_cell(cell: Cell<'_>) -> Result<Self, Error> {
+        Ok(match cell {
+            Cell::Null => Self::OfClosing,
+            Cell::Bytes(data) if data.starts_with(&ZSTD_MAGIC) => Self::Compressed(data.to_vec()),
+            cell => Self::Plain(cell.bytes().ok_or_else(wrong_type)?.to_vec()),
         })
     }
 
@@ -332,6 +322,13 @@ impl Text {
             Self::Compressed(data) => utf8(blob::decompress(&data)?).map(Some),
         }
     }
+}
+
+/// First bytes of data that zstd has compressed.
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+fn wrong_type() -> Error {
+    Error::Damaged("a stream's text has a wrong type".to_owned())
 }
 
 fn utf8(bytes: Vec<u8>) -> Result<String, Error> {

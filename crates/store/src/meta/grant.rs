@@ -1,8 +1,8 @@
 //! Grants: what users have always allowed.
 
-use rusqlite::{Connection, OptionalExtension, params};
 use transcript::Millis;
 
+use crate::sql::{Db, Row, params};
 use crate::{AppendError, Error, Store};
 
 /// A stored "always allow". The store does not interpret the calls that it covers.
@@ -20,8 +20,10 @@ impl Store {
     /// Stores a grant, unless there is one that covers the same tool calls.
     pub async fn add_grant(&self, grant: Grant) -> Result<(), AppendError> {
         self.write(move |db| {
-            db.prepare_cached("INSERT OR IGNORE INTO grants (id, covers, at) VALUES (?1, ?2, ?3)")?
-                .execute(params![grant.id, grant.covers, grant.at.0])?;
+            db.execute(
+                "INSERT INTO grants (id, covers, at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+                params![grant.id, grant.covers, grant.at.0],
+            )?;
             Ok(())
         })
         .await
@@ -37,11 +39,9 @@ impl Store {
     pub async fn newest_grants(&self, limit: usize) -> Result<(Vec<Grant>, i64), Error> {
         self.read_db(move |db| {
             let sql = "SELECT id, covers, at FROM grants ORDER BY at DESC, id LIMIT ?1";
-            let mut find = db.prepare_cached(sql)?;
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let grants = find.query_map([limit], grant)?.collect::<Result<_, _>>()?;
-            let mut count = db.prepare_cached("SELECT count(*) FROM grants")?;
-            Ok((grants, count.query_row([], |row| row.get(0))?))
+            let grants = db.all(sql, params![limit], grant)?;
+            Ok((grants, db.one("SELECT count(*) FROM grants", params![], |row| row.get(0))?))
         })
         .await
     }
@@ -49,9 +49,7 @@ impl Store {
     /// Returns all grants, oldest first.
     pub async fn grants(&self) -> Result<Vec<Grant>, Error> {
         self.read_db(|db| {
-            let mut find =
-                db.prepare_cached("SELECT id, covers, at FROM grants ORDER BY at, id")?;
-            Ok(find.query_map([], grant)?.collect::<Result<_, _>>()?)
+            db.all("SELECT id, covers, at FROM grants ORDER BY at, id", params![], grant)
         })
         .await
     }
@@ -60,7 +58,7 @@ impl Store {
     pub async fn remove_grant(&self, id: &str) -> Result<bool, AppendError> {
         let id = id.to_owned();
         self.write(move |db| {
-            let removed = db.prepare_cached("DELETE FROM grants WHERE id = ?1")?.execute([&id])?;
+            let removed = db.execute("DELETE FROM grants WHERE id = ?1", params![&id])?;
             Ok(removed > 0)
         })
         .await
@@ -70,18 +68,16 @@ impl Store {
     pub async fn remove_grant_of(&self, covers: &str) -> Result<bool, AppendError> {
         let covers = covers.to_owned();
         self.write(move |db| {
-            let mut remove = db.prepare_cached("DELETE FROM grants WHERE covers = ?1")?;
-            Ok(remove.execute([&covers])? > 0)
+            Ok(db.execute("DELETE FROM grants WHERE covers = ?1", params![&covers])? > 0)
         })
         .await
     }
 }
 
-pub(crate) fn is_granted(db: &Connection, covers: &str) -> Result<bool, Error> {
-    let mut find = db.prepare_cached("SELECT 1 FROM grants WHERE covers = ?1")?;
-    Ok(find.query_row([covers], |_| Ok(())).optional()?.is_some())
+pub(crate) fn is_granted(db: &Db, covers: &str) -> Result<bool, Error> {
+    db.exists("SELECT 1 FROM grants WHERE covers = ?1", params![covers])
 }
 
-fn grant(row: &rusqlite::Row<'_>) -> rusqlite::Result<Grant> {
+fn grant(row: &Row<'_>) -> Result<Grant, Error> {
     Ok(Grant { id: row.get(0)?, covers: row.get(1)?, at: Millis(row.get(2)?) })
 }

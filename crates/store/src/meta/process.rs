@@ -1,7 +1,6 @@
 //! Processes that were started, so that a server can end those that a crash has left running.
 
-use rusqlite::params;
-
+use crate::sql::{Row, params};
 use crate::{AppendError, Error, Store};
 
 /// A process of an agent, stored to be ended if the server crashes.
@@ -20,10 +19,11 @@ impl Store {
     pub async fn put_process(&self, process: Process) -> Result<(), AppendError> {
         self.write(move |db| {
             let (pid, started) = process.leader.unzip();
-            db.prepare_cached(
-                "INSERT OR REPLACE INTO processes (mark, pid, started) VALUES (?1, ?2, ?3)",
-            )?
-            .execute(params![process.mark, pid, started.map(u64::cast_signed)])?;
+            db.execute(
+                "INSERT INTO processes (mark, pid, started) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (mark) DO UPDATE SET pid = excluded.pid, started = excluded.started",
+                params![process.mark, pid, started.map(u64::cast_signed)],
+            )?;
             Ok(())
         })
         .await
@@ -33,7 +33,7 @@ impl Store {
     pub async fn remove_process(&self, mark: &str) -> Result<(), AppendError> {
         let mark = mark.to_owned();
         self.write(move |db| {
-            db.prepare_cached("DELETE FROM processes WHERE mark = ?1")?.execute([&mark])?;
+            db.execute("DELETE FROM processes WHERE mark = ?1", params![&mark])?;
             Ok(())
         })
         .await
@@ -42,14 +42,12 @@ impl Store {
     /// Returns the stored processes that were not removed.
     pub async fn processes(&self) -> Result<Vec<Process>, Error> {
         self.read_db(|db| {
-            let mut find =
-                db.prepare_cached("SELECT mark, pid, started FROM processes ORDER BY mark")?;
-            let process = |row: &rusqlite::Row<'_>| {
+            let process = |row: &Row<'_>| {
                 let started: Option<i64> = row.get(2)?;
-                let leader = row.get::<_, Option<u32>>(1)?.zip(started.map(i64::cast_unsigned));
+                let leader = row.get::<Option<u32>>(1)?.zip(started.map(i64::cast_unsigned));
                 Ok(Process { mark: row.get(0)?, leader })
             };
-            Ok(find.query_map([], process)?.collect::<Result<_, _>>()?)
+            db.all("SELECT mark, pid, started FROM processes ORDER BY mark", params![], process)
         })
         .await
     }

@@ -1,8 +1,8 @@
 //! Settings, and sign-ins: hashes of their tokens, and their times.
 
-use rusqlite::{OptionalExtension, params};
 use transcript::Millis;
 
+use crate::sql::params;
 use crate::{AppendError, Error, Store};
 
 impl Store {
@@ -10,8 +10,7 @@ impl Store {
     pub async fn setting(&self, name: &str) -> Result<Option<String>, Error> {
         let name = name.to_owned();
         self.read_db(move |db| {
-            let mut find = db.prepare_cached("SELECT value FROM settings WHERE name = ?1")?;
-            Ok(find.query_row([name], |row| row.get(0)).optional()?)
+            db.first("SELECT value FROM settings WHERE name = ?1", params![name], |row| row.get(0))
         })
         .await
     }
@@ -20,8 +19,11 @@ impl Store {
     pub async fn set_setting(&self, name: &str, value: &str) -> Result<(), AppendError> {
         let (name, value) = (name.to_owned(), value.to_owned());
         self.write(move |db| {
-            db.prepare_cached("INSERT OR REPLACE INTO settings (name, value) VALUES (?1, ?2)")?
-                .execute(params![name, value])?;
+            db.execute(
+                "INSERT INTO settings (name, value) VALUES (?1, ?2)
+                 ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                params![name, value],
+            )?;
             Ok(())
         })
         .await
@@ -30,8 +32,11 @@ impl Store {
     /// Stores a sign-in by the hash of its token. An existing one gets the new time.
     pub async fn add_sign_in(&self, hash: [u8; 32], at: Millis) -> Result<(), AppendError> {
         self.write(move |db| {
-            db.prepare_cached("INSERT OR REPLACE INTO sign_ins (hash, at) VALUES (?1, ?2)")?
-                .execute(params![hash, at.0])?;
+            db.execute(
+                "INSERT INTO sign_ins (hash, at) VALUES (?1, ?2)
+                 ON CONFLICT (hash) DO UPDATE SET at = excluded.at",
+                params![hash, at.0],
+            )?;
             Ok(())
         })
         .await
@@ -40,9 +45,9 @@ impl Store {
     /// Returns the hashes and times of all sign-ins, oldest first.
     pub async fn sign_ins(&self) -> Result<Vec<([u8; 32], Millis)>, Error> {
         self.read_db(|db| {
-            let mut find = db.prepare_cached("SELECT hash, at FROM sign_ins ORDER BY at, hash")?;
-            let rows = find.query_map([], |row| Ok((row.get(0)?, Millis(row.get(1)?))))?;
-            Ok(rows.collect::<Result<_, _>>()?)
+            db.all("SELECT hash, at FROM sign_ins ORDER BY at, hash", params![], |row| {
+                Ok((row.get(0)?, Millis(row.get(1)?)))
+            })
         })
         .await
     }
@@ -50,7 +55,7 @@ impl Store {
     /// Removes the sign-in with a token hash.
     pub async fn remove_sign_in(&self, hash: [u8; 32]) -> Result<(), AppendError> {
         self.write(move |db| {
-            db.prepare_cached("DELETE FROM sign_ins WHERE hash = ?1")?.execute(params![hash])?;
+            db.execute("DELETE FROM sign_ins WHERE hash = ?1", params![hash])?;
             Ok(())
         })
         .await
@@ -59,7 +64,7 @@ impl Store {
     /// Removes the sign-ins whose time is before `at`.
     pub async fn remove_sign_ins_before(&self, at: Millis) -> Result<(), AppendError> {
         self.write(move |db| {
-            db.prepare_cached("DELETE FROM sign_ins WHERE at < ?1")?.execute(params![at.0])?;
+            db.execute("DELETE FROM sign_ins WHERE at < ?1", params![at.0])?;
             Ok(())
         })
         .await

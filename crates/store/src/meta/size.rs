@@ -1,12 +1,12 @@
 //! Disk usage. Approximate: contents are added up, not the pages they lie in; and it
 //! costs a look at every row.
 
-use rusqlite::Connection;
 use transcript::SessionId;
 
 use crate::files::connection;
-use crate::files::connection::Readers;
 use crate::log::session;
+use crate::readers::Readers;
+use crate::sql::{Db, params};
 use crate::{Error, Store};
 
 /// Approximate size of a session in the store, in bytes.
@@ -65,11 +65,11 @@ impl Store {
 }
 
 fn total_size(readers: &Readers) -> Result<Sizes, Error> {
+    let Some(dir) = readers.dir() else { return readers.read(size_of_server) };
     let free = readers.read(|db| {
-        let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-        Ok(number("freelist_count")? * number("page_size")?)
+        let sql = "SELECT f.freelist_count * p.page_size FROM pragma_freelist_count f, pragma_page_size p";
+        db.one(sql, params![], |row| row.get::<i64>(0))
     })?;
-    let dir = readers.dir();
     Ok(Sizes {
         database: std::fs::metadata(connection::file(dir))?.len(),
         // It is made with the first write.
@@ -78,52 +78,60 @@ fn total_size(readers: &Readers) -> Result<Sizes, Error> {
     })
 }
 
+fn size_of_server(db: &Db) -> Result<Sizes, Error> {
+    let sql = "SELECT pg_database_size(current_database())";
+    let size: i64 = db.one(sql, params![], |row| row.get(0))?;
+    Ok(Sizes { database: size.cast_unsigned(), wal: 0, free: 0 })
+}
+
 /// Returns the number of bytes in the search index for each byte of the indexed texts.
-fn index_per_text(db: &Connection) -> Result<f64, Error> {
-    let mut find = db.prepare_cached(
+fn index_per_text(db: &Db) -> Result<f64, Error> {
+    let sql = db.pick(
         "SELECT (SELECT total(octet_length(block)) FROM search_data),
                 (SELECT total(octet_length(text)) FROM items)",
-    )?;
-    let (index, texts): (f64, f64) = find.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        "SELECT CAST((SELECT coalesce(sum(octet_length(CAST(words AS text))), 0) FROM search) AS double precision),
+                CAST((SELECT coalesce(sum(octet_length(text)), 0) FROM items) AS double precision)",
+    );
+    let (index, texts): (f64, f64) =
+        db.one(sql, params![], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(if texts > 0.0 { index / texts } else { 0.0 })
 }
 
-fn sizes(db: &Connection, index_per_text: f64) -> Result<Vec<(i64, SessionSize)>, Error> {
-    let mut find = db.prepare_cached(
+fn sizes(db: &Db, index_per_text: f64) -> Result<Vec<(i64, SessionSize)>, Error> {
+    db.all(
         "SELECT key, id,
-           (SELECT sum(octet_length(body) + ifnull(octet_length(response), 0)
-                       + ifnull(octet_length(cuts), 0)) FROM records WHERE session = key),
-           ifnull((SELECT sum(octet_length(text)) FROM deltas WHERE session = key), 0)
-             + ifnull((SELECT sum(octet_length(head) + ifnull(octet_length(deltas), 0)
-                       + ifnull(octet_length(text), 0)) FROM streams WHERE session = key), 0)
-             + ifnull((SELECT sum(octet_length(deltas) + octet_length(text)) FROM segments
+           (SELECT sum(octet_length(body) + coalesce(octet_length(response), 0)
+                       + coalesce(octet_length(cuts), 0)) FROM records WHERE session = key),
+           coalesce((SELECT sum(octet_length(text)) FROM deltas WHERE session = key), 0)
+             + coalesce((SELECT sum(octet_length(head) + coalesce(octet_length(deltas), 0)
+                       + coalesce(octet_length(text), 0)) FROM streams WHERE session = key), 0)
+             + coalesce((SELECT sum(octet_length(deltas) + octet_length(text)) FROM segments
                        WHERE session = key), 0),
            (SELECT sum(octet_length(data)) FROM blob_uses JOIN blobs USING (hash)
              WHERE session = sessions.key),
            (SELECT sum(octet_length(text)) FROM items WHERE session = sessions.key),
            (SELECT sum(octet_length(lines)) FROM raw_lines WHERE session = sessions.key)
          FROM sessions",
-    )?;
-    let rows = find.query_map([], |row| {
-        let bytes =
-            |column| row.get::<_, Option<i64>>(column).map(|it| it.map_or(0, i64::cast_unsigned));
-        let texts = bytes(5)?;
-        let size = SessionSize {
-            session: SessionId::new(row.get::<_, String>(1)?),
-            title: String::new(),
-            records: bytes(2)?,
-            deltas: bytes(3)?,
-            blobs: bytes(4)?,
-            index: texts + (texts as f64 * index_per_text) as u64,
-            raw: bytes(6)?,
-        };
-        Ok((row.get(0)?, size))
-    })?;
-    let sizes: rusqlite::Result<_> = rows.collect();
-    Ok(sizes?)
+        params![],
+        |row| {
+            let bytes =
+                |column| row.get::<Option<i64>>(column).map(|it| it.map_or(0, i64::cast_unsigned));
+            let texts = bytes(5)?;
+            let size = SessionSize {
+                session: SessionId::new(row.get::<String>(1)?),
+                title: String::new(),
+                records: bytes(2)?,
+                deltas: bytes(3)?,
+                blobs: bytes(4)?,
+                index: texts + (texts as f64 * index_per_text) as u64,
+                raw: bytes(6)?,
+            };
+            Ok((row.get(0)?, size))
+        },
+    )
 }
 
-fn with_title(db: &Connection, key: i64, mut size: SessionSize) -> Result<SessionSize, Error> {
+fn with_title(db: &Db, key: i64, mut size: SessionSize) -> Result<SessionSize, Error> {
     size.title = session::summary(db, key)?.title().to_owned();
     Ok(size)
 }

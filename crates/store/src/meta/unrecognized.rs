@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, OpenFlags};
 
 use crate::files::connection;
+use crate::sql::{Db, Row, params};
 use crate::{AppendError, Error, Store};
 
 /// Number of messages of an unknown kind that a program of one version has sent.
@@ -49,45 +50,44 @@ pub fn unrecognized_in(dir: &Path) -> Result<Vec<Unrecognized>, Error> {
     }
     let db = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     // An older version has not counted.
-    if db.table_exists(None, "unrecognized")? { list(&db) } else { Ok(Vec::new()) }
+    if db.table_exists(None, "unrecognized")? { list(&Db::Sqlite(db)) } else { Ok(Vec::new()) }
 }
 
-fn add(db: &Connection, found: &Unrecognized) -> Result<(), Error> {
+fn add(db: &Db, found: &Unrecognized) -> Result<(), Error> {
     let Unrecognized { agent, version, kind, n } = found;
     // All there are, those of this version, and this one.
-    let (all, of_version, is_known): (i64, i64, bool) = db
-        .prepare_cached(
-            "SELECT count(*), count(*) FILTER (WHERE (agent, version) = (?1, ?2)),
+    let (all, of_version, is_known): (i64, i64, bool) = db.one(
+        "SELECT count(*), count(*) FILTER (WHERE (agent, version) = (?1, ?2)),
                     count(*) FILTER (WHERE (agent, version, kind) = (?1, ?2, ?3))
              FROM unrecognized",
-        )?
-        .query_row(params![agent, version, kind], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        })?;
+        params![agent, version, kind],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    )?;
     let is_full = !is_known && of_version >= MAX_KINDS;
     let (version, kind) = match is_known || all < MAX_ROWS {
         true => (version.as_str(), if is_full { OTHER } else { kind }),
         false => ("", OTHER),
     };
-    db.prepare_cached(
+    db.execute(
         "INSERT INTO unrecognized (agent, version, kind, n) VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT DO UPDATE SET n = n + excluded.n",
-    )?
-    .execute(params![agent, version, kind, n.cast_signed()])?;
+         ON CONFLICT (agent, version, kind) DO UPDATE SET n = unrecognized.n + excluded.n",
+        params![agent, version, kind, n.cast_signed()],
+    )?;
     Ok(())
 }
 
-fn list(db: &Connection) -> Result<Vec<Unrecognized>, Error> {
-    let mut find = db.prepare_cached(
-        "SELECT agent, version, kind, n FROM unrecognized ORDER BY n DESC, agent, version, kind",
-    )?;
-    let row = |row: &rusqlite::Row<'_>| {
+fn list(db: &Db) -> Result<Vec<Unrecognized>, Error> {
+    let row = |row: &Row<'_>| {
         Ok(Unrecognized {
             agent: row.get(0)?,
             version: row.get(1)?,
             kind: row.get(2)?,
-            n: row.get::<_, i64>(3)?.cast_unsigned(),
+            n: row.get::<i64>(3)?.cast_unsigned(),
         })
     };
-    Ok(find.query_map([], row)?.collect::<Result<_, _>>()?)
+    db.all(
+        "SELECT agent, version, kind, n FROM unrecognized ORDER BY n DESC, agent, version, kind",
+        params![],
+        row,
+    )
 }

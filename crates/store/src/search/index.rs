@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use tokio::sync::oneshot;
 use transcript::{ResponseId, Seq, event_from_body};
 
@@ -14,6 +13,8 @@ use crate::files::connection::{int, seq};
 use crate::log::body;
 use crate::log::damage::checked;
 use crate::search::item::{self, Item, RecordPlace};
+use crate::search::matches;
+use crate::sql::{Db, Row, params};
 use crate::writer::Job;
 use crate::{Error, Store};
 
@@ -56,7 +57,7 @@ impl Backlog {
 
     /// Adds, once, the sessions that were not fully indexed when the store was opened. Returns
     /// whether any session is to be indexed.
-    pub(crate) fn load_backlog(&mut self, db: &Connection) -> Result<bool, Error> {
+    pub(crate) fn load_backlog(&mut self, db: &Db) -> Result<bool, Error> {
         if !self.is_complete {
             self.sessions.extend(all_behind(db)?);
             self.is_complete = true;
@@ -65,7 +66,7 @@ impl Backlog {
     }
 
     /// Indexes one batch of records and returns the sessions that are fully indexed.
-    pub(crate) fn index_some(&self, db: &Connection) -> Result<Vec<i64>, Error> {
+    pub(crate) fn index_some(&self, db: &Db) -> Result<Vec<i64>, Error> {
         let mut budget = BatchBudget { records: RECORDS_AT_ONCE, bytes: BYTES_AT_ONCE };
         let mut done = Vec::new();
         for &session in &self.sessions {
@@ -87,33 +88,30 @@ impl Backlog {
 
 /// Removes some items of a session from the search index, the last ones first, and returns their
 /// number.
-pub(crate) fn remove_some(db: &Connection, session: i64) -> Result<usize, Error> {
+pub(crate) fn remove_some(db: &Db, session: i64) -> Result<usize, Error> {
     let (mut n_items, mut n_bytes) = (0, 0);
     while n_bytes < BYTES_REMOVED_AT_ONCE {
         let Some((key, size)) = last_item(db, session)? else { break };
         // The index must be told what to forget, so it goes first.
-        db.prepare_cached(
-            "INSERT INTO search (search, rowid, text)
-             SELECT 'delete', key, text FROM items WHERE key = ?1",
-        )?
-        .execute(params![key])?;
-        db.prepare_cached("DELETE FROM items WHERE key = ?1")?.execute(params![key])?;
+        matches::remove(db, key)?;
+        db.execute("DELETE FROM items WHERE key = ?1", params![key])?;
         n_items += 1;
         n_bytes += usize::try_from(size).unwrap_or(0) + BYTES_PER_ITEM;
     }
     if n_items == 0 {
-        db.prepare_cached("DELETE FROM indexed WHERE session = ?1")?.execute(params![session])?;
+        db.execute("DELETE FROM indexed WHERE session = ?1", params![session])?;
     }
     Ok(n_items)
 }
 
 /// Returns the key of a session's last item in the search index, and the size of its text in bytes.
-fn last_item(db: &Connection, session: i64) -> Result<Option<(i64, i64)>, Error> {
-    let mut find = db.prepare_cached(
+fn last_item(db: &Db, session: i64) -> Result<Option<(i64, i64)>, Error> {
+    db.first(
         "SELECT key, octet_length(text) FROM items WHERE session = ?1
          ORDER BY seq DESC, key DESC LIMIT 1",
-    )?;
-    Ok(find.query_row(params![session], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+        params![session],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )
 }
 
 /// Number of records and bytes that still fit into a batch of indexing.
@@ -128,58 +126,58 @@ impl BatchBudget {
     }
 }
 
-fn all_behind(db: &Connection) -> Result<Vec<i64>, Error> {
-    let mut find = db.prepare(
+fn all_behind(db: &Db) -> Result<Vec<i64>, Error> {
+    db.all(
         "SELECT key FROM sessions LEFT JOIN indexed ON indexed.session = key
-         WHERE ifnull(indexed.seq, 0) <
+         WHERE coalesce(indexed.seq, 0) <
                (SELECT max(seq) FROM records WHERE records.session = key)",
-    )?;
-    let rows = find.query_map([], |row| row.get(0))?;
-    Ok(rows.collect::<Result<_, _>>()?)
+        params![],
+        |row| row.get(0),
+    )
 }
 
 /// Adds the missing records of a session to the search index. Returns false if the budget was used
 /// up first.
-fn index_session(db: &Connection, session: i64, budget: &mut BatchBudget) -> Result<bool, Error> {
+fn index_session(db: &Db, session: i64, budget: &mut BatchBudget) -> Result<bool, Error> {
     // A session that is gone gets nothing new, though its records may still be there.
     let Some(start) = indexed(db, session)? else { return Ok(true) };
-    let mut find = db.prepare_cached(
-        "SELECT seq, at, response, body, cuts, sum FROM records
-         WHERE session = ?1 AND seq > ?2 ORDER BY seq",
-    )?;
-    let mut rows = find.query(params![session, int(start)])?;
+    // One more than fits shows whether there are more.
+    let limit = budget.records as i64 + 1;
+    let sql = "SELECT seq, at, response, body, cuts, sum FROM records
+         WHERE session = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
     let mut end = start;
     let mut is_done = true;
-    while let Some(row) = rows.next()? {
+    db.each(sql, params![session, int(start), limit], |row| {
         if !budget.is_left() {
             is_done = false;
-            break;
+            return Ok(false);
         }
         budget.records -= 1;
         budget.bytes = budget.bytes.saturating_sub(index_record(db, session, row)?);
         end = seq(row.get(0)?);
-    }
+        Ok(true)
+    })?;
     if end > start {
-        db.prepare_cached("INSERT OR REPLACE INTO indexed (session, seq) VALUES (?1, ?2)")?
-            .execute(params![session, int(end)])?;
+        db.execute(
+            "INSERT INTO indexed (session, seq) VALUES (?1, ?2)
+             ON CONFLICT (session) DO UPDATE SET seq = excluded.seq",
+            params![session, int(end)],
+        )?;
     }
     Ok(is_done)
 }
 
 /// Returns the sequence number up to which a session is indexed; `None` if there is no such
 /// session.
-fn indexed(db: &Connection, session: i64) -> Result<Option<Seq>, Error> {
-    let mut find = db.prepare_cached(
-        "SELECT ifnull(indexed.seq, 0) FROM sessions LEFT JOIN indexed ON indexed.session = key
-         WHERE key = ?1",
-    )?;
-    Ok(find.query_row(params![session], |row| row.get(0)).optional()?.map(seq))
+fn indexed(db: &Db, session: i64) -> Result<Option<Seq>, Error> {
+    Ok(db.first("SELECT coalesce(indexed.seq, 0) FROM sessions LEFT JOIN indexed ON indexed.session = key
+         WHERE key = ?1", params![session], |row| row.get(0))?.map(seq))
 }
 
 /// Adds the texts of a record to the search index and returns their size in bytes.
-fn index_record(db: &Connection, session: i64, row: &Row<'_>) -> Result<usize, Error> {
+fn index_record(db: &Db, session: i64, row: &Row<'_>) -> Result<usize, Error> {
     let seq = seq(row.get(0)?);
-    let response = row.get::<_, Option<String>>(2).unwrap_or_default().map(ResponseId::new);
+    let response = row.get::<Option<String>>(2).unwrap_or_default().map(ResponseId::new);
     let at = RecordPlace { session, seq, response: response.as_ref() };
     let items = match items_of(db, at, row) {
         Ok(items) => items,
@@ -196,25 +194,19 @@ fn index_record(db: &Connection, session: i64, row: &Row<'_>) -> Result<usize, E
     Ok(items.iter().map(|it| it.text.len()).sum())
 }
 
-fn items_of(db: &Connection, at: RecordPlace<'_>, row: &Row<'_>) -> Result<Vec<Item>, Error> {
+fn items_of(db: &Db, at: RecordPlace<'_>, row: &Row<'_>) -> Result<Vec<Item>, Error> {
     let body = body::restore(db, checked(row)?.kept)?;
     item::items(db, at, &event_from_body(&body))
 }
 
-fn insert(db: &Connection, at: RecordPlace<'_>, moment: i64, item: &Item) -> Result<(), Error> {
-    db.prepare_cached(
-        "INSERT INTO items (session, seq, at, kind, message, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    )?
-    .execute(params![
-        at.session,
-        int(at.seq),
-        moment,
-        item.kind.word(),
-        item.message,
-        item.text,
-    ])?;
-    let key = db.last_insert_rowid();
-    db.prepare_cached("INSERT INTO search (rowid, text) VALUES (?1, ?2)")?
-        .execute(params![key, item.text])?;
-    Ok(())
+fn insert(db: &Db, at: RecordPlace<'_>, moment: i64, item: &Item) -> Result<(), Error> {
+    let sql =
+        "INSERT INTO items (session, seq, at, kind, message, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+               RETURNING key";
+    let key = db.one(
+        sql,
+        params![at.session, int(at.seq), moment, item.kind.word(), item.message, item.text,],
+        |row| row.get(0),
+    )?;
+    matches::add(db, key, &item.text)
 }

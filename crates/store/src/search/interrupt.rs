@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rusqlite::{Connection, InterruptHandle};
-
 use crate::Error;
+use crate::sql::{Cancel, Db};
 
 /// State of a read that can be interrupted, shared by its caller and the thread that reads.
 #[derive(Default)]
@@ -14,7 +13,7 @@ pub(crate) struct Interrupt(Mutex<State>);
 enum State {
     #[default]
     Waiting,
-    Reading(InterruptHandle),
+    Reading(Cancel),
     /// The read has ended, or must not begin because its caller is gone.
     Over,
 }
@@ -22,12 +21,12 @@ enum State {
 impl Interrupt {
     /// Marks the beginning of a read on a connection. Returns an error if the caller is gone
     /// already.
-    pub(crate) fn begin(&self, db: &Connection) -> Result<(), Error> {
+    pub(crate) fn begin(&self, db: &Db) -> Result<(), Error> {
         let mut state = self.state();
         match *state {
             State::Over => Err(Error::Interrupted),
             State::Waiting | State::Reading(_) => {
-                *state = State::Reading(db.get_interrupt_handle());
+                *state = State::Reading(db.cancel_handle());
                 Ok(())
             }
         }
@@ -40,7 +39,7 @@ impl Interrupt {
 
     fn interrupt(&self) {
         if let State::Reading(handle) = std::mem::replace(&mut *self.state(), State::Over) {
-            handle.interrupt();
+            handle.cancel();
         }
     }
 

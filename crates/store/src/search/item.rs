@@ -2,7 +2,6 @@
 //!
 //! Items are a function of the log up to their record, so it does not matter when they are made.
 
-use rusqlite::{Connection, params};
 use serde_json::Value;
 use transcript::{
     Body, CallId, Event, OutputStream, ResponseId, Seq, SteerState, event_from_body,
@@ -13,6 +12,7 @@ use crate::Error;
 use crate::files::connection::int;
 use crate::log::stream::{self, StreamRow};
 use crate::search::snippet;
+use crate::sql::{Db, params};
 
 /// Maximum number of bytes of a text that are searched.
 const LONGEST: usize = 1024 * 1024;
@@ -84,22 +84,14 @@ pub(crate) struct RecordPlace<'a> {
     pub(crate) response: Option<&'a ResponseId>,
 }
 
-pub(crate) fn items(
-    db: &Connection,
-    at: RecordPlace<'_>,
-    event: &Event,
-) -> Result<Vec<Item>, Error> {
+pub(crate) fn items(db: &Db, at: RecordPlace<'_>, event: &Event) -> Result<Vec<Item>, Error> {
     let mut found = texts(db, at, event)?;
     found.retain(|(_, text)| !text.trim().is_empty());
     let item = |(kind, text)| Item { kind, message: message(at, event), text: searchable(text) };
     Ok(found.into_iter().map(item).collect())
 }
 
-fn texts(
-    db: &Connection,
-    at: RecordPlace<'_>,
-    event: &Event,
-) -> Result<Vec<(ItemKind, String)>, Error> {
+fn texts(db: &Db, at: RecordPlace<'_>, event: &Event) -> Result<Vec<(ItemKind, String)>, Error> {
     Ok(match event {
         Event::SessionCreated { title: Some(title), .. }
         | Event::SessionUpdated { title: Some(title), .. } => {
@@ -153,29 +145,29 @@ fn searchable(mut text: String) -> String {
 }
 
 /// Returns the tool name of a call; empty if the call's start is missing or too far away.
-fn tool_name(db: &Connection, at: RecordPlace<'_>, call: &CallId) -> Result<String, Error> {
-    let mut find = db.prepare_cached(&format!(
+fn tool_name(db: &Db, at: RecordPlace<'_>, call: &CallId) -> Result<String, Error> {
+    let mut name = String::new();
+    let sql = &format!(
         "SELECT body FROM records WHERE session = ?1 AND seq < ?2
          ORDER BY seq DESC LIMIT {NAME_WITHIN}"
-    ))?;
-    let mut rows = find.query(params![at.session, int(at.seq)])?;
-    while let Some(row) = rows.next()? {
-        let body = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
+    );
+    db.each(sql, params![at.session, int(at.seq)], |row| {
+        let body = row.text(0)?;
         // Few are, so few need to be parsed.
-        if !body.starts_with(r#"{"type":"tool_call_start""#) {
-            continue;
-        }
-        if let Event::ToolCallStart { call_id, tool_name, .. } = event_from_body(body)
+        if body.starts_with(r#"{"type":"tool_call_start""#)
+            && let Event::ToolCallStart { call_id, tool_name, .. } = event_from_body(body)
             && call_id == *call
         {
-            return Ok(tool_name);
+            name = tool_name;
+            return Ok(false);
         }
-    }
-    Ok(String::new())
+        Ok(true)
+    })?;
+    Ok(name)
 }
 
 /// Returns the output of a tool call, from the streams that the record at this place has closed.
-fn output_of(db: &Connection, at: RecordPlace<'_>, call: &CallId) -> Result<String, Error> {
+fn output_of(db: &Db, at: RecordPlace<'_>, call: &CallId) -> Result<String, Error> {
     let mut output = String::new();
     for stream in [OutputStream::Stdout, OutputStream::Stderr] {
         let name = stream::name(&StreamKey::Output(call.clone(), stream));

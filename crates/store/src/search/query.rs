@@ -6,15 +6,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rusqlite::{Connection, Row, params};
 use transcript::{Millis, Seq, SessionId};
 
-use crate::files::connection::seq;
 use crate::reads::with_permit;
 use crate::search::interrupt::{Interrupt, InterruptOnDrop};
 use crate::search::item::ItemKind;
+use crate::search::matches;
 use crate::search::snippet::snippet;
 use crate::search::words::Phrases;
+use crate::sql::{Db, params};
 use crate::{Error, Store};
 
 /// Maximum number of words of a query that are searched for.
@@ -65,9 +65,10 @@ pub struct Hit {
 /// result from one page to the other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cursor {
-    score: f64,
-    at: i64,
-    item: i64,
+    /// Relevance: the smaller, the more relevant.
+    pub(crate) score: f64,
+    pub(crate) at: i64,
+    pub(crate) item: i64,
 }
 
 impl fmt::Display for Cursor {
@@ -115,17 +116,10 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     words.filter(|it| !it.is_empty()).take(WORDS)
 }
 
-/// Returns a query in the syntax of FTS5: quoted words next to each other, all of which must occur.
-/// The last one may be the beginning of a word.
-fn expression(words: &[String]) -> String {
-    let quoted = words.iter().map(|it| format!("\"{}\"", it.replace('"', "\"\"")));
-    quoted.collect::<Vec<_>>().join(" ") + "*"
-}
-
-fn find(db: &Connection, words: &[String], query: &Query) -> Result<Found, Error> {
-    let rows = page(db, &expression(words), query)?;
-    let next = rows.last().map(|it| it.1).filter(|_| rows.len() == query.limit);
+fn find(db: &Db, words: &[String], query: &Query) -> Result<Found, Error> {
     let phrases = Phrases::of(words.iter().map(String::as_str));
+    let rows = matches::find(db, words, &phrases, query)?;
+    let next = rows.last().map(|it| it.1).filter(|_| rows.len() == query.limit);
     let mut hits = Vec::with_capacity(rows.len());
     for (hit, cursor) in rows {
         hits.push(Hit { snippet: snippet_of(db, cursor.item, &phrases)?, ..hit });
@@ -133,50 +127,8 @@ fn find(db: &Connection, words: &[String], query: &Query) -> Result<Found, Error
     Ok(Found { hits, next })
 }
 
-/// Returns a page of search results with their cursors. The snippets are empty, because they are
-/// made only for results that are returned.
-fn page(db: &Connection, words: &str, query: &Query) -> Result<Vec<(Hit, Cursor)>, Error> {
-    let mut find = db.prepare_cached(
-        "WITH found AS MATERIALIZED (
-             SELECT rowid AS item, bm25(search) AS score FROM search WHERE search MATCH ?1
-         )
-         SELECT item, score, items.at, sessions.id, items.seq, items.message, items.kind
-         FROM found JOIN items ON items.key = item JOIN sessions ON sessions.key = items.session
-         WHERE (?2 IS NULL OR sessions.id = ?2) AND (?3 IS NULL OR sessions.archived = ?3)
-           AND (?4 IS NULL OR (score, -items.at, -item) > (?4, -?5, -?6))
-         ORDER BY score, items.at DESC, item DESC LIMIT ?7",
-    )?;
-    let rows = find.query_map(
-        params![
-            words,
-            query.session.as_ref().map(SessionId::as_str),
-            query.archived,
-            query.before.map(|it| it.score),
-            query.before.map(|it| it.at),
-            query.before.map(|it| it.item),
-            i64::try_from(query.limit).unwrap_or(i64::MAX),
-        ],
-        hit,
-    )?;
-    Ok(rows.collect::<Result<_, _>>()?)
-}
-
-fn hit(row: &Row<'_>) -> rusqlite::Result<(Hit, Cursor)> {
-    let cursor = Cursor { item: row.get(0)?, score: row.get(1)?, at: row.get(2)? };
-    let hit = Hit {
-        session: SessionId::new(row.get::<_, String>(3)?),
-        seq: seq(row.get(4)?),
-        at: Millis(cursor.at),
-        message_id: row.get(5)?,
-        kind: ItemKind::from_word(row.get_ref(6)?.as_str()?),
-        snippet: Vec::new(),
-    };
-    Ok((hit, cursor))
-}
-
-fn snippet_of(db: &Connection, item: i64, phrases: &Phrases) -> Result<Vec<(String, bool)>, Error> {
-    let mut find = db.prepare_cached("SELECT text FROM items WHERE key = ?1")?;
-    let mut rows = find.query(params![item])?;
-    let Some(row) = rows.next()? else { return Ok(Vec::new()) };
-    Ok(snippet(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?, phrases))
+fn snippet_of(db: &Db, item: i64, phrases: &Phrases) -> Result<Vec<(String, bool)>, Error> {
+    let sql = "SELECT text FROM items WHERE key = ?1";
+    let found = db.first(sql, params![item], |row| Ok(snippet(row.text(0)?, phrases)))?;
+    Ok(found.unwrap_or_default())
 }

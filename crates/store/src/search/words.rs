@@ -73,6 +73,12 @@ impl<'a> Words<'a> {
     }
 }
 
+/// Returns the words of a text, folded.
+pub(crate) fn words_of(text: &str) -> impl Iterator<Item = String> {
+    let mut words = Words::of(text);
+    std::iter::from_fn(move || words.next().map(|_| words.folded.clone()))
+}
+
 fn is_letter(letter: char) -> bool {
     letter.is_alphanumeric()
 }
@@ -136,6 +142,25 @@ impl Phrases {
 
     pub(crate) fn len(&self) -> usize {
         self.0.len()
+    }
+
+    /// Returns the words of all phrases, each with whether it matches as a prefix.
+    pub(crate) fn words(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.0.iter().flat_map(|phrase| {
+            let last = phrase.words.len() - 1;
+            let is_prefix = move |idx| phrase.is_prefix && idx == last;
+            phrase.words.iter().enumerate().map(move |(idx, it)| (it.as_str(), is_prefix(idx)))
+        })
+    }
+
+    /// Returns whether every phrase occurs in a text.
+    pub(crate) fn all_occur(&self, text: &str) -> bool {
+        let mut missing: Vec<bool> = vec![true; self.len()];
+        self.find(text, |found| {
+            missing[found.phrase] = false;
+            missing.contains(&true)
+        });
+        !missing.contains(&true)
     }
 
     /// Calls `found` with each match in a text, in the order of their ends, until it returns false.

@@ -9,9 +9,10 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 use transcript::{Attachment, CallId, Event, Level, MessageId, Millis, Record, Seq, SessionId};
 
-use super::log::{Log, Step, steps};
 use super::{append, json, open, read_all, records, session, stored_json};
+use super::{check_index, count, inspect};
 use crate::files::connection;
+use crate::tests::log::{Log, Step, steps};
 use crate::{Query, Store, Window};
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
@@ -93,20 +94,18 @@ async fn answers(store: &Store, ids: [&SessionId; 2]) -> Vec<String> {
 }
 
 fn key_of(dir: &Path, id: &SessionId) -> i64 {
-    let db = Connection::open(connection::file(dir)).unwrap();
-    db.query_row("SELECT key FROM sessions WHERE id = ?1", [id.as_str()], |row| row.get(0)).unwrap()
+    count(dir, &format!("SELECT key FROM sessions WHERE id = '{id}'"))
 }
 
 fn assert_nothing_left(dir: &Path, key: i64) {
-    let db = Connection::open(connection::file(dir)).unwrap();
     let tables = "records deltas streams messages client_ids queue items indexed blob_uses deleted";
     for table in tables.split(' ') {
         let sql = format!("SELECT count(*) FROM {table} WHERE session = {key}");
-        assert_eq!(db.query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap(), 0, "{table}");
+        assert_eq!(count(dir, &sql), 0, "{table}");
     }
     let sql = "SELECT count(*) FROM blobs WHERE hash NOT IN (SELECT hash FROM blob_uses)";
-    assert_eq!(db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap(), 0, "blobs");
-    db.execute_batch("INSERT INTO search (search) VALUES ('integrity-check')").unwrap();
+    assert_eq!(count(dir, sql), 0, "blobs");
+    check_index(dir);
 }
 
 /// Two sessions written in turns, one of them with a mark in all it says.
@@ -158,64 +157,6 @@ fn files_with_mark(dir: &Path) -> Vec<String> {
     found
 }
 
-#[tokio::test]
-async fn the_mark_would_be_seen() {
-    let dir = TempDir::new().unwrap();
-    let store = open(dir.path());
-    append(&store, &records(&session("s"), [notice(MARK)])).await.unwrap();
-    assert!(!files_with_mark(dir.path()).is_empty());
-    assert!(!store.delete_session(&session("other")).await.unwrap());
-    assert!(store.delete_session(&session("s")).await.unwrap());
-    assert!(!store.delete_session(&session("s")).await.unwrap());
-    assert!(files_with_mark(dir.path()).is_empty());
-}
-
-/// A checkpoint cannot go on while somebody reads what was there before.
-#[tokio::test]
-async fn who_reads_an_older_state_delays_only_the_files() {
-    let dir = TempDir::new().unwrap();
-    let (store, id) = (open(dir.path()), session("s"));
-    append(&store, &records(&id, [notice(MARK)])).await.unwrap();
-    let reader = Connection::open(connection::file(dir.path())).unwrap();
-    let snapshot = reader.unchecked_transaction().unwrap();
-    let count =
-        || snapshot.query_row("SELECT count(*) FROM records", [], |row| row.get::<_, i64>(0));
-    assert_eq!(count().unwrap(), 1);
-
-    assert!(store.delete_session(&id).await.unwrap());
-    assert_eq!(store.head(&id).await.unwrap(), None);
-    assert_eq!(count().unwrap(), 1);
-    assert!(!files_with_mark(dir.path()).is_empty());
-    drop(snapshot);
-    store.close().await;
-    assert!(files_with_mark(dir.path()).is_empty());
-}
-
-/// Far more rows than one step takes; others are written to meanwhile, and the same name again.
-#[tokio::test]
-async fn a_long_session_goes_while_others_are_written() {
-    let dir = TempDir::new().unwrap();
-    let store = open(dir.path());
-    let (gone, other) = (session("gone"), session("other"));
-    let log = |id, n| records(id, (0..n).map(|n| notice(&format!("word{n}"))));
-    let (long, short) = (log(&gone, 5000), log(&other, 50));
-    append(&store, &long).await.unwrap();
-    store.catch_up().await.unwrap();
-    let key = key_of(dir.path(), &gone);
-
-    let writing = async {
-        for record in short.chunks(1) {
-            append(&store, record).await.unwrap();
-        }
-        append(&store, &long[..3]).await.unwrap();
-    };
-    let (deleted, ()) = tokio::join!(store.delete_session(&gone), writing);
-    assert!(deleted.unwrap());
-    assert_nothing_left(dir.path(), key);
-    assert_eq!(stored_json(&read_all(&store, &gone).await), json(&long[..3]));
-    assert_eq!(stored_json(&read_all(&store, &other).await), json(&short));
-}
-
 /// As if the process had ended after the first step.
 #[tokio::test]
 async fn a_deletion_that_was_interrupted_is_finished_later() {
@@ -224,9 +165,7 @@ async fn a_deletion_that_was_interrupted_is_finished_later() {
     append(&store, &records(&id, (0..20).map(|_| notice(MARK)))).await.unwrap();
     store.close().await;
     let key = key_of(dir.path(), &id);
-    let db = Connection::open(connection::file(dir.path())).unwrap();
-    crate::log::delete::begin(&db, &id).unwrap();
-    drop(db);
+    inspect(dir.path(), |db| crate::log::delete::begin(db, &id)).unwrap();
 
     let store = open(dir.path());
     assert_eq!(store.head(&id).await.unwrap(), None);
@@ -333,4 +272,67 @@ fn said(session: &SessionId, blobs: &[&str]) -> Record {
 
 fn notice(text: &str) -> Event {
     Event::Notice { level: Level::Info, text: text.to_owned() }
+}
+
+/// Tests of the embedded database alone: of its files, plans and errors.
+mod embedded {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_mark_would_be_seen() {
+        let dir = TempDir::new().unwrap();
+        let store = open(dir.path());
+        append(&store, &records(&session("s"), [notice(MARK)])).await.unwrap();
+        assert!(!files_with_mark(dir.path()).is_empty());
+        assert!(!store.delete_session(&session("other")).await.unwrap());
+        assert!(store.delete_session(&session("s")).await.unwrap());
+        assert!(!store.delete_session(&session("s")).await.unwrap());
+        assert!(files_with_mark(dir.path()).is_empty());
+    }
+
+    /// A checkpoint cannot go on while somebody reads what was there before.
+    #[tokio::test]
+    async fn who_reads_an_older_state_delays_only_the_files() {
+        let dir = TempDir::new().unwrap();
+        let (store, id) = (open(dir.path()), session("s"));
+        append(&store, &records(&id, [notice(MARK)])).await.unwrap();
+        let reader = Connection::open(connection::file(dir.path())).unwrap();
+        let snapshot = reader.unchecked_transaction().unwrap();
+        let count =
+            || snapshot.query_row("SELECT count(*) FROM records", [], |row| row.get::<_, i64>(0));
+        assert_eq!(count().unwrap(), 1);
+
+        assert!(store.delete_session(&id).await.unwrap());
+        assert_eq!(store.head(&id).await.unwrap(), None);
+        assert_eq!(count().unwrap(), 1);
+        assert!(!files_with_mark(dir.path()).is_empty());
+        drop(snapshot);
+        store.close().await;
+        assert!(files_with_mark(dir.path()).is_empty());
+    }
+
+    /// Far more rows than one step takes; others are written to meanwhile, and the same name again.
+    #[tokio::test]
+    async fn a_long_session_goes_while_others_are_written() {
+        let dir = TempDir::new().unwrap();
+        let store = open(dir.path());
+        let (gone, other) = (session("gone"), session("other"));
+        let log = |id, n| records(id, (0..n).map(|n| notice(&format!("word{n}"))));
+        let (long, short) = (log(&gone, 5000), log(&other, 50));
+        append(&store, &long).await.unwrap();
+        store.catch_up().await.unwrap();
+        let key = key_of(dir.path(), &gone);
+
+        let writing = async {
+            for record in short.chunks(1) {
+                append(&store, record).await.unwrap();
+            }
+            append(&store, &long[..3]).await.unwrap();
+        };
+        let (deleted, ()) = tokio::join!(store.delete_session(&gone), writing);
+        assert!(deleted.unwrap());
+        assert_nothing_left(dir.path(), key);
+        assert_eq!(stored_json(&read_all(&store, &gone).await), json(&long[..3]));
+        assert_eq!(stored_json(&read_all(&store, &other).await), json(&short));
+    }
 }

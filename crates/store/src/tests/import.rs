@@ -5,13 +5,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use rusqlite::Connection;
 use tempfile::TempDir;
 use transcript::{Record, Seq, SessionId};
 
-use super::plans::turns;
+use super::embedded::plans::turns;
 use super::{append, json, open, read_all, session, stored_json};
-use crate::files::connection;
+use super::{count, inspect};
 use crate::log::delete;
 use crate::{AppendError, Query, Store, Window};
 
@@ -37,36 +36,6 @@ async fn an_import_reads_back_as_an_append_does() {
     assert_eq!(store.head(&id).await.unwrap(), Some(next[5].seq));
     let again = store.import(&id, Arc::from(&*log)).await;
     assert_eq!(again, Err(AppendError::Conflict { head: next[5].seq }));
-    assert_eq!(staged_rows(dir.path()), 0);
-}
-
-/// Between any two batches: nothing is seen, others write, and a crash leaves nothing behind.
-#[tokio::test]
-async fn nothing_of_an_import_is_seen_before_its_end() {
-    let dir = TempDir::new().unwrap();
-    let (store, id, other) = (open(dir.path()), session("s"), session("other"));
-    let log: Arc<[Record]> = turns(&id, 0, TURNS).into();
-    let (mut n_batches, mut n_staged) = (0, 0);
-    {
-        let mut import = pin!(store.import(&id, Arc::clone(&log)));
-        while !is_over(import.as_mut()) {
-            // Each is one batch, so it waits for at most one batch of the import.
-            append(&store, &turns(&other, n_batches, n_batches + 1)).await.unwrap();
-            n_batches += 1;
-            if store.head(&id).await.unwrap().is_some() {
-                continue;
-            }
-            n_staged += usize::from(staged_rows(dir.path()) > 0);
-            // Clearing away a deleted session leaves the staged rows alone.
-            let deleted = session(&format!("deleted-{n_batches}"));
-            append(&store, &turns(&deleted, 0, 1)).await.unwrap();
-            assert!(store.delete_session(&deleted).await.unwrap());
-            assert_unseen(&store, &id).await;
-            assert_gone_after_crash(dir.path(), &id, &other).await;
-        }
-    }
-    assert!(n_staged > 5, "{n_staged} of {n_batches}");
-    assert_eq!(stored_json(&read_all(&store, &id).await), json(&log));
     assert_eq!(staged_rows(dir.path()), 0);
 }
 
@@ -138,18 +107,16 @@ async fn assert_gone_after_crash(dir: &Path, id: &SessionId, other: &SessionId) 
 }
 
 fn staged_rows(dir: &Path) -> usize {
-    let db = Connection::open(connection::file(dir)).unwrap();
-    delete::all(&db).unwrap().len()
+    inspect(dir, delete::all).unwrap().len()
 }
 
 /// Rows that belong to no session.
 fn leftovers(dir: &Path) -> i64 {
-    let db = Connection::open(connection::file(dir)).unwrap();
     let tables = delete::TABLES.iter().map(|it| it.0).chain(["items", "indexed", "blob_uses"]);
     let count = |table| {
         let sql =
             format!("SELECT count(*) FROM {table} WHERE session NOT IN (SELECT key FROM sessions)");
-        db.query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap()
+        count(dir, &sql)
     };
     tables.map(count).sum::<i64>() + staged_rows(dir) as i64
 }
@@ -162,4 +129,39 @@ async fn a_log_that_is_not_numbered_is_refused() {
     log[7].seq = Seq(99);
     assert_eq!(store.import(&id, log.into()).await, Err(AppendError::Misnumbered));
     assert_eq!(store.head(&id).await.unwrap(), None);
+}
+
+/// Tests of the embedded database alone: of its files, plans and errors.
+mod embedded {
+    use super::*;
+
+    /// Between any two batches: nothing is seen, others write, and a crash leaves nothing behind.
+    #[tokio::test]
+    async fn nothing_of_an_import_is_seen_before_its_end() {
+        let dir = TempDir::new().unwrap();
+        let (store, id, other) = (open(dir.path()), session("s"), session("other"));
+        let log: Arc<[Record]> = turns(&id, 0, TURNS).into();
+        let (mut n_batches, mut n_staged) = (0, 0);
+        {
+            let mut import = pin!(store.import(&id, Arc::clone(&log)));
+            while !is_over(import.as_mut()) {
+                // Each is one batch, so it waits for at most one batch of the import.
+                append(&store, &turns(&other, n_batches, n_batches + 1)).await.unwrap();
+                n_batches += 1;
+                if store.head(&id).await.unwrap().is_some() {
+                    continue;
+                }
+                n_staged += usize::from(staged_rows(dir.path()) > 0);
+                // Clearing away a deleted session leaves the staged rows alone.
+                let deleted = session(&format!("deleted-{n_batches}"));
+                append(&store, &turns(&deleted, 0, 1)).await.unwrap();
+                assert!(store.delete_session(&deleted).await.unwrap());
+                assert_unseen(&store, &id).await;
+                assert_gone_after_crash(dir.path(), &id, &other).await;
+            }
+        }
+        assert!(n_staged > 5, "{n_staged} of {n_batches}");
+        assert_eq!(stored_json(&read_all(&store, &id).await), json(&log));
+        assert_eq!(staged_rows(dir.path()), 0);
+    }
 }

@@ -8,8 +8,8 @@ use transcript::{
     ClientId, Event, OutputStream, Record, ResponseId, Seq, SessionId, Summary, Transcript,
 };
 
-use super::log::{Log, Step, steps, without_covered};
 use super::{append, json, open, read_all, session, stored_json};
+use crate::tests::log::{Log, Step, steps, without_covered};
 use crate::{MessageKind, MessageRow, ReadRange, Store, Window};
 
 proptest! {

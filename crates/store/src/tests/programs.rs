@@ -117,34 +117,42 @@ async fn processes_are_known_until_they_are_gone() {
     assert_eq!(store.processes().await.unwrap(), known[1..]);
 }
 
-#[tokio::test]
-async fn what_is_not_understood_is_counted_by_kind() {
-    let dir = TempDir::new().unwrap();
-    assert_eq!(unrecognized_in(dir.path()).unwrap(), [], "nothing is there yet");
-    let store = open(dir.path());
-    let of = |version: &str, kind: &str, n| Unrecognized {
-        agent: "a".to_owned(),
-        version: version.to_owned(),
-        kind: kind.to_owned(),
-        n,
-    };
-    let found = |kind: &str, n| of("1", kind, n);
-    store.count_unrecognized(vec![found("x", 2), found("y", 1)]).await.unwrap();
-    store.count_unrecognized(vec![found("y", 4)]).await.unwrap();
-    assert_eq!(store.unrecognized().await.unwrap(), [found("y", 5), found("x", 2)]);
-    assert_eq!(unrecognized_in(dir.path()).unwrap().len(), 2, "also while the store is open");
-    let many = (0..2000).map(|n| found(&format!("k{n}"), 1)).collect();
-    store.count_unrecognized(many).await.unwrap();
-    let rows = store.unrecognized().await.unwrap();
-    assert_eq!(rows.len(), 51, "names from outside cannot fill the store");
-    assert_eq!(rows[0], found("other", 1952));
-    store.count_unrecognized(vec![found("y", 1), of("2", "y", 1)]).await.unwrap();
-    let rows = store.unrecognized().await.unwrap();
-    let counted = [found("y", 6), of("2", "y", 1)];
-    assert!(counted.iter().all(|it| rows.contains(it)), "what is known is counted on: {rows:?}");
-    let many = (0..2000).map(|n| of(&n.to_string(), "x", 1)).collect();
-    store.count_unrecognized(many).await.unwrap();
-    let rows = store.unrecognized().await.unwrap();
-    assert_eq!(rows.len(), 501, "nor can versions");
-    assert_eq!(rows.iter().map(|it| it.n).sum::<u64>(), 4009, "nothing is lost");
+/// Tests of the embedded database alone: of its files, plans and errors.
+mod embedded {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_not_understood_is_counted_by_kind() {
+        let dir = TempDir::new().unwrap();
+        assert_eq!(unrecognized_in(dir.path()).unwrap(), [], "nothing is there yet");
+        let store = open(dir.path());
+        let of = |version: &str, kind: &str, n| Unrecognized {
+            agent: "a".to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            n,
+        };
+        let found = |kind: &str, n| of("1", kind, n);
+        store.count_unrecognized(vec![found("x", 2), found("y", 1)]).await.unwrap();
+        store.count_unrecognized(vec![found("y", 4)]).await.unwrap();
+        assert_eq!(store.unrecognized().await.unwrap(), [found("y", 5), found("x", 2)]);
+        assert_eq!(unrecognized_in(dir.path()).unwrap().len(), 2, "also while the store is open");
+        let many = (0..2000).map(|n| found(&format!("k{n}"), 1)).collect();
+        store.count_unrecognized(many).await.unwrap();
+        let rows = store.unrecognized().await.unwrap();
+        assert_eq!(rows.len(), 51, "names from outside cannot fill the store");
+        assert_eq!(rows[0], found("other", 1952));
+        store.count_unrecognized(vec![found("y", 1), of("2", "y", 1)]).await.unwrap();
+        let rows = store.unrecognized().await.unwrap();
+        let counted = [found("y", 6), of("2", "y", 1)];
+        assert!(
+            counted.iter().all(|it| rows.contains(it)),
+            "what is known is counted on: {rows:?}"
+        );
+        let many = (0..2000).map(|n| of(&n.to_string(), "x", 1)).collect();
+        store.count_unrecognized(many).await.unwrap();
+        let rows = store.unrecognized().await.unwrap();
+        assert_eq!(rows.len(), 501, "nor can versions");
+        assert_eq!(rows.iter().map(|it| it.n).sum::<u64>(), 4009, "nothing is lost");
+    }
 }

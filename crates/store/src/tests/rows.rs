@@ -45,49 +45,6 @@ async fn sessions_do_not_disturb_each_other() {
 }
 
 #[tokio::test]
-async fn a_failed_write_fails_whole_and_the_next_is_tried() {
-    let dir = TempDir::new().unwrap();
-    let (store, id) = (open(dir.path()), session("s"));
-    let log = records(&id, [created(), text_delta("p", "a"), said("m1"), text_delta("p", "b")]);
-    append(&store, &log[..1]).await.unwrap();
-
-    let other = Connection::open(connection::file(dir.path())).unwrap();
-    let trigger =
-        "CREATE TRIGGER full BEFORE INSERT ON messages BEGIN SELECT RAISE(ABORT, 'x'); END";
-    other.execute_batch(trigger).unwrap();
-    let failed = append(&store, &log[1..]).await;
-    assert!(matches!(failed, Err(AppendError::Storage(_))), "{failed:?}");
-    assert_eq!(stored_json(&read_all(&store, &id).await), json(&log[..1]));
-
-    other.execute_batch("DROP TRIGGER full").unwrap();
-    append(&store, &log[1..]).await.unwrap();
-    assert_eq!(stored_json(&read_all(&store, &id).await), json(&log));
-}
-
-/// The rows go in well; it is the commit that fails.
-#[tokio::test]
-async fn a_failed_commit_is_a_failed_append() {
-    let dir = TempDir::new().unwrap();
-    let (store, id) = (open(dir.path()), session("s"));
-    let log = records(&id, [created(), said("m1")]);
-    append(&store, &log[..1]).await.unwrap();
-
-    let other = Connection::open(connection::file(dir.path())).unwrap();
-    let trap = "CREATE TABLE parent (key INTEGER PRIMARY KEY);
-                CREATE TABLE child (key REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
-                CREATE TRIGGER trap AFTER INSERT ON messages
-                BEGIN INSERT INTO child VALUES (7); END";
-    other.execute_batch(trap).unwrap();
-    let failed = append(&store, &log[1..]).await;
-    assert!(matches!(failed, Err(AppendError::Storage(_))), "{failed:?}");
-    assert_eq!(stored_json(&read_all(&store, &id).await), json(&log[..1]));
-
-    other.execute_batch("DROP TRIGGER trap").unwrap();
-    append(&store, &log[1..]).await.unwrap();
-    assert_eq!(stored_json(&read_all(&store, &id).await), json(&log));
-}
-
-#[tokio::test]
 async fn messages_have_their_place() {
     let dir = TempDir::new().unwrap();
     let (store, id) = (open(dir.path()), session("s"));
@@ -160,21 +117,6 @@ async fn the_queue_starts_where_it_was_last_empty() {
     }
 }
 
-/// A message may wait for ever while a conversation goes on, and is read with every page of it.
-#[tokio::test]
-async fn what_waits_is_found_without_what_was_said_since() {
-    let dir = TempDir::new().unwrap();
-    let (store, id) = (open(dir.path()), session("s"));
-    append(&store, &records(&id, [created(), queued("m1")])).await.unwrap();
-    let db = Connection::open(connection::file(dir.path())).unwrap();
-    let mut plan = db.prepare(&format!("EXPLAIN QUERY PLAN {}", read::ABOUT_QUEUE)).unwrap();
-    let steps = plan.query_map([1, 2], |row| row.get::<_, String>(3)).unwrap();
-    let steps: Vec<String> = steps.map(Result::unwrap).collect();
-    let [step] = &steps[..] else { panic!("{steps:?}") };
-    assert!(step.contains("records_about_queue (session=? AND seq>?)"), "{step}");
-    assert_eq!(store.queue(&id).await.unwrap().messages.len(), 1);
-}
-
 #[tokio::test]
 async fn moved_messages_keep_their_place_when_others_leave() {
     let dir = TempDir::new().unwrap();
@@ -232,23 +174,6 @@ async fn sessions_are_listed_by_their_last_change() {
     assert_eq!(names(Some(true), 9, None).await, "b");
     assert_eq!(names(None, 9, Some((Millis(3), session("c")))).await, "ad");
     assert_eq!(store.sessions(None, 1, None).await.unwrap()[0].2, Seq(2));
-}
-
-/// Counted in pages: a lone delta costs the same, however long the session.
-#[tokio::test]
-async fn the_cost_of_a_delta_does_not_grow() {
-    let dir = TempDir::new().unwrap();
-    let (store, id) = (open(dir.path()), session("s"));
-    let mut log: Vec<Record> = records(&id, (0..21_000).map(|_| text_delta("p", "some words ")));
-    log.iter_mut().for_each(|it| it.response_id = Some(ResponseId::new("r1")));
-
-    append(&store, &log[..100]).await.unwrap();
-    let young = pages_for(&store, &log[100..1100]).await;
-    append(&store, &log[1100..20_000]).await.unwrap();
-    let old = pages_for(&store, &log[20_000..]).await;
-    // One leaf for each, and what SQLite rewrites around a leaf that is full.
-    assert!((1000..1250).contains(&young), "{young} pages for 1000 deltas");
-    assert!(old.abs_diff(young) <= 50, "first {young}, then {old} pages for 1000 deltas");
 }
 
 async fn pages_for(store: &crate::Store, records: &[Record]) -> u64 {
@@ -383,4 +308,85 @@ async fn folded_unrecognized_records_make_the_same_message() {
         log.len(),
         "the log has them all"
     );
+}
+
+/// Tests of the embedded database alone: of its files, plans and errors.
+mod embedded {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_failed_write_fails_whole_and_the_next_is_tried() {
+        let dir = TempDir::new().unwrap();
+        let (store, id) = (open(dir.path()), session("s"));
+        let log = records(&id, [created(), text_delta("p", "a"), said("m1"), text_delta("p", "b")]);
+        append(&store, &log[..1]).await.unwrap();
+
+        let other = Connection::open(connection::file(dir.path())).unwrap();
+        let trigger =
+            "CREATE TRIGGER full BEFORE INSERT ON messages BEGIN SELECT RAISE(ABORT, 'x'); END";
+        other.execute_batch(trigger).unwrap();
+        let failed = append(&store, &log[1..]).await;
+        assert!(matches!(failed, Err(AppendError::Storage(_))), "{failed:?}");
+        assert_eq!(stored_json(&read_all(&store, &id).await), json(&log[..1]));
+
+        other.execute_batch("DROP TRIGGER full").unwrap();
+        append(&store, &log[1..]).await.unwrap();
+        assert_eq!(stored_json(&read_all(&store, &id).await), json(&log));
+    }
+
+    /// The rows go in well; it is the commit that fails.
+    #[tokio::test]
+    async fn a_failed_commit_is_a_failed_append() {
+        let dir = TempDir::new().unwrap();
+        let (store, id) = (open(dir.path()), session("s"));
+        let log = records(&id, [created(), said("m1")]);
+        append(&store, &log[..1]).await.unwrap();
+
+        let other = Connection::open(connection::file(dir.path())).unwrap();
+        let trap = "CREATE TABLE parent (key INTEGER PRIMARY KEY);
+                    CREATE TABLE child (key REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
+                    CREATE TRIGGER trap AFTER INSERT ON messages
+                    BEGIN INSERT INTO child VALUES (7); END";
+        other.execute_batch(trap).unwrap();
+        let failed = append(&store, &log[1..]).await;
+        assert!(matches!(failed, Err(AppendError::Storage(_))), "{failed:?}");
+        assert_eq!(stored_json(&read_all(&store, &id).await), json(&log[..1]));
+
+        other.execute_batch("DROP TRIGGER trap").unwrap();
+        append(&store, &log[1..]).await.unwrap();
+        assert_eq!(stored_json(&read_all(&store, &id).await), json(&log));
+    }
+
+    /// A message may wait for ever while a conversation goes on, and is read with every page of it.
+    #[tokio::test]
+    async fn what_waits_is_found_without_what_was_said_since() {
+        let dir = TempDir::new().unwrap();
+        let (store, id) = (open(dir.path()), session("s"));
+        append(&store, &records(&id, [created(), queued("m1")])).await.unwrap();
+        let db = Connection::open(connection::file(dir.path())).unwrap();
+        let mut plan = db.prepare(&format!("EXPLAIN QUERY PLAN {}", read::ABOUT_QUEUE)).unwrap();
+        let steps = plan.query_map([1, 2], |row| row.get::<_, String>(3)).unwrap();
+        let steps: Vec<String> = steps.map(Result::unwrap).collect();
+        let [step] = &steps[..] else { panic!("{steps:?}") };
+        assert!(step.contains("records_about_queue (session=? AND seq>?)"), "{step}");
+        assert_eq!(store.queue(&id).await.unwrap().messages.len(), 1);
+    }
+
+    /// Counted in pages: a lone delta costs the same, however long the session.
+    #[tokio::test]
+    async fn the_cost_of_a_delta_does_not_grow() {
+        let dir = TempDir::new().unwrap();
+        let (store, id) = (open(dir.path()), session("s"));
+        let mut log: Vec<Record> =
+            records(&id, (0..21_000).map(|_| text_delta("p", "some words ")));
+        log.iter_mut().for_each(|it| it.response_id = Some(ResponseId::new("r1")));
+
+        append(&store, &log[..100]).await.unwrap();
+        let young = pages_for(&store, &log[100..1100]).await;
+        append(&store, &log[1100..20_000]).await.unwrap();
+        let old = pages_for(&store, &log[20_000..]).await;
+        // One leaf for each, and what SQLite rewrites around a leaf that is full.
+        assert!((1000..1250).contains(&young), "{young} pages for 1000 deltas");
+        assert!(old.abs_diff(young) <= 50, "first {young}, then {old} pages for 1000 deltas");
+    }
 }

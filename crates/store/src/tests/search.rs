@@ -12,9 +12,11 @@ use transcript::{
     Record, ResponseId, Seq, SteerState, Validation,
 };
 
-use super::log::{Log, Step, steps};
 use super::{append, open, records, session};
+use super::{check_index, inspect};
 use crate::files::connection;
+use crate::sql::{Row, params};
+use crate::tests::log::{Log, Step, steps};
 use crate::{Cursor, Found, Hit, ItemKind, Query, Store};
 
 proptest! {
@@ -103,11 +105,12 @@ async fn check_moments(steps: &[Step], moments: &[prop::sample::Index]) {
 type KeptItem = (i64, String, Option<String>, String);
 
 fn kept_items(dir: &Path) -> Vec<KeptItem> {
-    let db = Connection::open(connection::file(dir)).unwrap();
-    db.execute_batch("INSERT INTO search (search) VALUES ('integrity-check')").unwrap();
-    let mut find = db.prepare("SELECT seq, kind, message, text FROM items ORDER BY key").unwrap();
-    let rows = find.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
-    rows.unwrap().collect::<Result<_, _>>().unwrap()
+    check_index(dir);
+    let sql = "SELECT seq, kind, message, text FROM items ORDER BY key";
+    inspect(dir, |db| {
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+        db.all(sql, params![], read).unwrap()
+    })
 }
 
 /// Reference implementation of the search over these records.
@@ -261,35 +264,6 @@ async fn snippets_show_the_matches() {
     assert!(many.iter().filter(|it| it.1).all(|it| it.0 == "é" || it.0 == "plum"));
 }
 
-/// Every Latin, Greek and Cyrillic letter is the same to the snippet as it is to the index.
-#[tokio::test]
-async fn letters_are_folded_as_the_index_folds_them() {
-    let dir = TempDir::new().unwrap();
-    let store = open(dir.path());
-    let ranges = ['\u{30}'..='\u{24f}', '\u{370}'..='\u{4ff}', '\u{1e00}'..='\u{1eff}'];
-    let letters: Vec<char> =
-        ranges.into_iter().flatten().filter(|it| it.is_alphanumeric()).collect();
-    let texts = letters.iter().map(|it| notice(&format!("x{it}z")));
-    append(&store, &records(&session("s"), texts)).await.unwrap();
-    store.catch_up().await.unwrap();
-    let db = Connection::open(connection::file(dir.path())).unwrap();
-    db.execute_batch("CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, search, instance)")
-        .unwrap();
-    let mut find = db.prepare("SELECT term, doc FROM temp.words").unwrap();
-    let rows = find.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
-    let terms: Vec<(String, i64)> = rows.collect::<Result<_, _>>().unwrap();
-    assert!(terms.len() >= letters.len());
-    let mut different = Vec::new();
-    for (term, doc) in terms {
-        let letter = letters[doc as usize - 1];
-        if term != format!("x{}z", crate::search::words::fold(letter)) {
-            different.push((letter, term));
-        }
-    }
-    // Greek letters that have two forms, and letters that are younger than the index's tables.
-    assert!(different.len() < 16, "{different:?}");
-}
-
 /// However many matches there are, and wherever: found in one pass, and marked as FTS5 would.
 #[tokio::test]
 async fn snippets_of_long_texts_are_marked() {
@@ -342,27 +316,6 @@ async fn searches_and_other_reads_do_not_wait_for_each_other() {
         .await
         .expect("a read needs no permit of searches");
     assert_eq!(head.unwrap(), Some(Seq(1)));
-}
-
-#[test]
-fn a_read_ends_with_its_caller() {
-    use crate::search::interrupt::{Interrupt, InterruptOnDrop};
-    let dir = TempDir::new().unwrap();
-    let store = open(dir.path());
-    let interrupt = std::sync::Arc::new(Interrupt::default());
-    let caller = InterruptOnDrop(interrupt.clone());
-    let (begun, has_begun) = std::sync::mpsc::channel();
-    let read = std::thread::spawn(move || {
-        store.inner.readers.read_until(&interrupt, |db| {
-            let endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
-                           SELECT max(i) FROM n";
-            begun.send(()).unwrap();
-            Ok(db.query_row(endless, [], |row| row.get::<_, i64>(0))?)
-        })
-    });
-    has_begun.recv().unwrap();
-    drop(caller);
-    assert!(read.join().unwrap().is_err());
 }
 
 #[tokio::test]
@@ -495,5 +448,61 @@ fn text_done(text: &str, discarded: bool) -> Event {
         text: text.into(),
         phase: None,
         discarded,
+    }
+}
+
+/// Tests of the embedded database alone: of its files, plans and errors.
+mod embedded {
+    use super::*;
+
+    /// Every Latin, Greek and Cyrillic letter is the same to the snippet as it is to the index.
+    #[tokio::test]
+    async fn letters_are_folded_as_the_index_folds_them() {
+        let dir = TempDir::new().unwrap();
+        let store = open(dir.path());
+        let ranges = ['\u{30}'..='\u{24f}', '\u{370}'..='\u{4ff}', '\u{1e00}'..='\u{1eff}'];
+        let letters: Vec<char> =
+            ranges.into_iter().flatten().filter(|it| it.is_alphanumeric()).collect();
+        let texts = letters.iter().map(|it| notice(&format!("x{it}z")));
+        append(&store, &records(&session("s"), texts)).await.unwrap();
+        store.catch_up().await.unwrap();
+        let db = Connection::open(connection::file(dir.path())).unwrap();
+        db.execute_batch("CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, search, instance)")
+            .unwrap();
+        let mut find = db.prepare("SELECT term, doc FROM temp.words").unwrap();
+        let rows = find.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        let terms: Vec<(String, i64)> = rows.collect::<Result<_, _>>().unwrap();
+        assert!(terms.len() >= letters.len());
+        let mut different = Vec::new();
+        for (term, doc) in terms {
+            let letter = letters[doc as usize - 1];
+            if term != format!("x{}z", crate::search::words::fold(letter)) {
+                different.push((letter, term));
+            }
+        }
+        // Greek letters that have two forms, and letters that are younger than the index's tables.
+        assert!(different.len() < 16, "{different:?}");
+    }
+
+    #[test]
+    fn a_read_ends_with_its_caller() {
+        use crate::search::interrupt::{Interrupt, InterruptOnDrop};
+
+        let dir = TempDir::new().unwrap();
+        let store = open(dir.path());
+        let interrupt = std::sync::Arc::new(Interrupt::default());
+        let caller = InterruptOnDrop(interrupt.clone());
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let read = std::thread::spawn(move || {
+            store.inner.readers.read_until(&interrupt, |db| {
+                let endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
+                               SELECT max(i) FROM n";
+                begun.send(()).unwrap();
+                db.one(endless, params![], |row| row.get::<i64>(0))
+            })
+        });
+        has_begun.recv().unwrap();
+        drop(caller);
+        assert!(read.join().unwrap().is_err());
     }
 }

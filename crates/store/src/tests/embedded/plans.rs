@@ -6,18 +6,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use rusqlite::trace::{TraceEvent, TraceEventCodes};
-use rusqlite::{Connection, StatementStatus, ToSql, params};
+use rusqlite::{Connection, StatementStatus, ToSql};
 use tempfile::TempDir;
 use transcript::{
     CallId, Event, Executor, MessageId, PartId, Record, ResponseId, RunStatus, Seq, SessionId,
     Trigger,
 };
 
-use super::log::{Step, steps};
-use super::{append, json, laws, open, read_all, records, search, session, stored_json};
 use crate::files::connection;
 use crate::log::pack;
 use crate::log::stream::StreamRow;
+use crate::sql::{Db, params};
+use crate::tests::log::{Step, steps};
+use crate::tests::{append, json, laws, open, read_all, records, search, session, stored_json};
 use crate::{MessageKind, ReadRange, Store, Window};
 
 /// The statements that ran on watched connections of this process, and the steps that each took.
@@ -110,7 +111,7 @@ fn scans(db: &Connection, sql: &str) -> Vec<String> {
 
 fn is_scan(line: &str) -> bool {
     let is_table_scan = line.starts_with("SCAN ")
-        && !["json_each", "VIRTUAL TABLE", "CONSTANT ROW", "(subquery", "(join"]
+        && !["json_each", "VIRTUAL TABLE", "CONSTANT ROW", "(subquery", "(join", "SCAN page"]
             .iter()
             .any(|it| line.contains(it));
     is_table_scan || line.ends_with("(session=?)")
@@ -201,12 +202,12 @@ async fn a_long_row_of_an_earlier_version_is_split() {
     let log = one_stream(&id, 6000);
     append(&store, &log).await.unwrap();
     store.close().await;
-    let db = Connection::open(connection::file(dir.path())).unwrap();
+    let db = Db::Sqlite(Connection::open(connection::file(dir.path())).unwrap());
     let stream = StreamRow::named(&db, 1, "text:p").unwrap().unwrap();
     let deltas = stream.deltas(&db).unwrap();
     let text: String = deltas.iter().map(|it| it.text.as_str()).collect();
-    db.execute("DELETE FROM deltas", []).unwrap();
-    db.execute("DELETE FROM segments", []).unwrap();
+    db.execute("DELETE FROM deltas", params![]).unwrap();
+    db.execute("DELETE FROM segments", params![]).unwrap();
     let packed = pack::pack(stream.first(), &deltas);
     db.execute("UPDATE streams SET folded = 1, deltas = ?1, text = ?2", params![packed, text])
         .unwrap();
@@ -217,7 +218,7 @@ async fn a_long_row_of_an_earlier_version_is_split() {
     while store.fold(9).await.unwrap() > 0 {}
     assert_eq!(stored_json(&read_all(&store, &id).await), json(&log));
     store.close().await;
-    let db = Connection::open(connection::file(dir.path())).unwrap();
+    let db = Db::Sqlite(Connection::open(connection::file(dir.path())).unwrap());
     let stream = StreamRow::named(&db, 1, "text:p").unwrap().unwrap();
     assert!(stream.has_segments(&db).unwrap());
 }
@@ -244,7 +245,7 @@ fn all_steps() -> i64 {
 }
 
 /// Questions with their answers, from one number to the other.
-pub(super) fn turns(id: &SessionId, from: usize, to: usize) -> Vec<Record> {
+pub(crate) fn turns(id: &SessionId, from: usize, to: usize) -> Vec<Record> {
     let events = (from..to).flat_map(|n| {
         let (call_id, tool_name) = (CallId::new(format!("c{n}")), "shell".to_owned());
         let part_id = PartId::new(format!("p{n}"));

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use transcript::{Event, Record, Seq};
 
-use super::log::{Log, Step, steps};
-use super::plans::turns;
-use super::{ALL, append, json, open, read_all, records, session, stored_json};
 use crate::files::connection;
+use crate::tests::embedded::plans::turns;
+use crate::tests::log::{Log, Step, steps};
+use crate::tests::{ALL, append, json, open, read_all, records, session, stored_json};
 use crate::{AppendError, Error, OpenError, Options, Store, check};
 
 const LONG: Duration = Duration::from_secs(600);

@@ -6,8 +6,8 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 use transcript::{Event, Level, Millis, Record, Seq};
 
-use super::{append, json, open, read_all, records, session, stored_json};
 use crate::files::connection;
+use crate::tests::{append, json, open, read_all, records, session, stored_json};
 use crate::{AppendError, Error, OpenError, Options, Store};
 
 #[tokio::test]
