@@ -210,7 +210,7 @@ impl Session {
 
         stream.last = record.seq;
         let stream = stream.key;
-        db.execute(
+        db.send(
             "INSERT INTO deltas (session, seq, at, stream, \"offset\", text)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![
@@ -289,7 +289,7 @@ impl Session {
         let kept = body::keep(db, self.key, body)?;
         blob::add_attached(db, self.key, &record.event)?;
         let response = record.response_id.as_ref().map(ResponseId::as_str);
-        db.execute(
+        db.send(
             "INSERT INTO records (session, seq, at, response, body, cuts, sum)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             params![
@@ -314,7 +314,7 @@ impl Session {
                     _ => continue,
                 },
             };
-            db.execute(
+            db.send(
                 "UPDATE streams SET last_seq = ?2, closed_seq = ?3 WHERE key = ?1",
                 params![stream.key, int(stream.last), int(record.seq)],
             )?;
@@ -370,7 +370,7 @@ impl Session {
     ) -> Result<(), Error> {
         let Some(client_id) = client_id else { return Ok(()) };
         // One that was edited has its client\'s id again.
-        db.execute(
+        db.send(
             "INSERT INTO client_ids (session, client_id, message_id) VALUES (?1, ?2, ?3)
              ON CONFLICT (session, client_id) DO UPDATE SET message_id = excluded.message_id",
             params![self.key, client_id.as_str(), message_id.as_str()],
@@ -382,7 +382,7 @@ impl Session {
     /// record from which the queue has to be replayed: the first one since the queue was last
     /// empty.
     fn enqueue(&self, db: &Db, message_id: &MessageId, first: Seq) -> Result<(), Error> {
-        db.execute(
+        db.send(
             "INSERT INTO queue (session, message_id, first_seq)
              SELECT ?1, ?2, coalesce(min(first_seq), ?3) FROM queue WHERE session = ?1
              ON CONFLICT DO NOTHING",
@@ -392,7 +392,7 @@ impl Session {
     }
 
     fn dequeue(&self, db: &Db, message_id: &MessageId) -> Result<(), Error> {
-        db.execute(
+        db.send(
             "DELETE FROM queue WHERE session = ?1 AND message_id = ?2",
             params![self.key, message_id.as_str()],
         )?;

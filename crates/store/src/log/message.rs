@@ -227,7 +227,7 @@ pub(crate) fn extend(
     last: Seq,
     open: bool,
 ) -> Result<(), Error> {
-    db.execute(
+    db.send(
         "UPDATE messages SET last_seq = ?3, open = ?4 WHERE session = ?1 AND number = ?2",
         params![session, number.cast_signed(), int(last), open],
     )?;
@@ -236,7 +236,7 @@ pub(crate) fn extend(
 
 /// Marks a message and all later ones of its session as superseded.
 pub(crate) fn supersede(db: &Db, session: i64, from_id: &str) -> Result<(), Error> {
-    db.execute(
+    db.send(
         "UPDATE messages SET superseded = 1 WHERE session = ?1 AND number >=
              (SELECT min(number) FROM messages INDEXED BY messages_by_id
               WHERE session = ?1 AND id = ?2)",

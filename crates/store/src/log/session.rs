@@ -77,8 +77,8 @@ pub(crate) fn insert_staged(
     id: &SessionId,
     summary: &Summary,
 ) -> Result<(), Error> {
-    db.execute("DELETE FROM deleted WHERE session = ?1", params![key])?;
-    db.execute(
+    db.send("DELETE FROM deleted WHERE session = ?1", params![key])?;
+    db.send(
         "INSERT INTO sessions (key, id, summary, updated_at, archived, attention)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![
@@ -94,7 +94,7 @@ pub(crate) fn insert_staged(
 }
 
 pub(crate) fn update(db: &Db, session: i64, summary: &Summary) -> Result<(), Error> {
-    db.execute(
+    db.send(
         "UPDATE sessions SET summary = ?2, updated_at = ?3, archived = ?4, attention = ?5
          WHERE key = ?1",
         params![
