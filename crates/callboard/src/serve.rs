@@ -208,7 +208,8 @@ fn keep_in(store: &Store) -> StoreFile {
 }
 
 fn open_store(config: &Config, holder: &str) -> Result<Store, OpenError> {
-    let options = Options { sync: config.sync, holder: holder.to_owned(), since: clock::now() };
+    let options =
+        Options { sync: config.sync, server: None, holder: holder.to_owned(), since: clock::now() };
     Store::open(&config.data, options)
 }
 

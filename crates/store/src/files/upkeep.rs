@@ -1,4 +1,4 @@
-//! What the writer does for the files of the embedded database, besides writing.
+//! The files of the embedded database, as far as the writer looks after them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
