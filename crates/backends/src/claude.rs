@@ -246,7 +246,7 @@ fn begins_turn(line: &Line) -> bool {
 fn reject_orphan_request(request: wire::Request) -> String {
     let id = request.request_id.clone();
     match request.about_call() {
-        Some(_) => stdin::deny(&id, "Nobody is there to decide about this call. Do without it."),
+        Some(_) => stdin::deny(&id, "Nobody can decide about this call now. Continue without it."),
         None => stdin::refuse(&id),
     }
 }

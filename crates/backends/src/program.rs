@@ -262,7 +262,7 @@ pub(crate) fn fmt_settings(
 
 /// Returns the error of a tool call that was abandoned because too many others began.
 pub(crate) fn abandoned() -> ErrorInfo {
-    let why = "Nothing more was heard of this call, while many others began.";
+    let why = "The program never reported the end of this call, and many calls began after it.";
     ErrorInfo::new(ErrorCode::ToolInterrupted, why)
 }
 

@@ -6,7 +6,7 @@ use transcript::{
     AppliedGrant, ApprovalOptions, CallId, Decision, ErrorCode, ErrorInfo, Event, Millis, Scope,
 };
 
-use crate::calls::denied;
+use crate::calls::{denied, not_allowed};
 use crate::lanes::{AgentWait, CommandWait, Owed, Question, SameCalls};
 use crate::pending_calls::PendingApproval;
 use crate::{
@@ -56,8 +56,7 @@ impl Session {
                 self.answer_program(call.call_id, verdict);
             }
             Ruling::Deny | Ruling::Impossible { .. } => {
-                let feedback = "The policy of this server does not allow this. Do without it.";
-                let feedback = Some(feedback.to_owned());
+                let feedback = Some(not_allowed().message);
                 self.answer_program(call.call_id, Verdict::Denied { feedback });
             }
         }
@@ -255,7 +254,7 @@ impl Session {
                 let seconds = limit_ms / 1000;
                 let message = format!(
                     "Nobody decided about this call within {seconds} seconds, so it did not run. \
-                     Nobody may be there; go on without it."
+                     Continue without it."
                 );
                 let error = ErrorInfo::new(ErrorCode::ApprovalTimeout, message);
                 self.refuse_call(call_id, error);

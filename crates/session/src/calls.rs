@@ -137,8 +137,8 @@ impl Session {
         let limit = self.settings.limits.calls_per_minute;
         if !self.rate_limit.try_acquire(self.now, limit) {
             let message = format!(
-                "This session has called {limit} tools within a minute, which is as many as it may. \
-                 Wait, or go on without."
+                "Rate limit reached: {limit} tool calls per minute. Wait, or continue without this \
+                 call."
             );
             return self.refuse_call(call_id, ErrorInfo::new(ErrorCode::RateLimitTools, message));
         }
@@ -251,7 +251,7 @@ pub(crate) fn interrupted() -> ErrorInfo {
 }
 
 pub(crate) fn not_allowed() -> ErrorInfo {
-    let message = "The policy of this server does not allow this call. Do without it.";
+    let message = "The policy of this server does not allow this call. Continue without it.";
     ErrorInfo::new(ErrorCode::ToolDenied, message)
 }
 

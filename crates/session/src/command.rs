@@ -16,7 +16,7 @@ use crate::{ReplyId, ReplyTo};
 
 /// Hint for error messages: how a user gets an agent when the server has none that can answer.
 pub const HOW_TO_GET_ONE: &str = "install Claude Code, Codex or Pi, add a model to callboard.toml \
-     under [[agents]], or take demo = false out of it to have the built-in agent";
+     under [[agents]], or remove demo = false from it to get the built-in agent";
 
 /// A command to a session, from a client, from another session, or from the server itself.
 #[derive(Debug)]
@@ -405,7 +405,7 @@ pub enum Refused {
     #[error("there is no such session")]
     NoSession,
     /// The session of the command is about to be deleted.
-    #[error("the session was deleted; take that back first to go on with it")]
+    #[error("the session was deleted; undo the deletion to use it again")]
     PendingDeletion,
     /// A session with this id exists already.
     #[error("a session of that id exists already")]
@@ -443,7 +443,7 @@ pub enum Refused {
         at: Millis,
     },
     /// The tool call cannot run with the arguments that the decision approves. Contains the reason.
-    #[error("those arguments cannot be used: {0}")]
+    #[error("the arguments cannot be used: {0}")]
     BadArguments(String),
     /// The decision cannot hold for the session or always, because this tool call can only be
     /// allowed once.
@@ -453,7 +453,7 @@ pub enum Refused {
     #[error("the run waits for a decision; decide, or cancel without unlessAsking")]
     Asking,
     /// The decision stored no grant, or its grant was revoked already.
-    #[error("nothing can be undone: the decision was for one call only, or was taken back already")]
+    #[error("nothing can be undone: the decision was for one call only, or was undone already")]
     NothingToUndo,
     /// The session has no grant with this id.
     #[error("the session has no grant {0:?}; GET /api/sessions/ID/grants lists those it has")]
@@ -462,7 +462,7 @@ pub enum Refused {
     #[error("{0} messages are waiting already; wait until some have been answered")]
     QueueFull(usize),
     /// No run is open into which the message could be steered.
-    #[error("nothing runs that the message could be handed to; send it instead")]
+    #[error("no run is open that could take the message; send it instead")]
     NothingRuns,
     /// The log cannot be read or written. Contains the reason.
     #[error("the log cannot be written: {0}")]

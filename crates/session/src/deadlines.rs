@@ -48,7 +48,7 @@ impl Session {
         let seconds = self.client_timeout_ms() / 1000;
         let message = format!(
             "The client that runs this tool gave no result within {seconds} seconds. It may be \
-             gone; go on without it."
+             disconnected; continue without this call."
         );
         self.refuse_call(call_id, ErrorInfo::new(ErrorCode::ToolTimeout, message));
     }

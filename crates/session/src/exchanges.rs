@@ -133,7 +133,7 @@ impl Session {
     pub(crate) fn take_up_exchanges(&mut self, were_open: BTreeMap<ExchangeId, OpenExchange>) {
         for (id, exchange) in self.journal.summary.open_exchanges.clone() {
             if exchange.mode == ExchangeMode::Sync {
-                let message = "The run that asked is gone.";
+                let message = "The run that sent the message has ended.";
                 self.end_exchange(&id, Err(ErrorInfo::new(ErrorCode::AgentCancelled, message)));
             }
         }
@@ -148,16 +148,15 @@ impl Session {
 fn exceeded(limits: &Limits, depth: u32, sent: usize) -> Option<ErrorInfo> {
     if depth > limits.exchange_depth {
         let message = format!(
-            "{} questions of agents have led here since a person said something, which is as many \
-             as may. Answer with what you know.",
+            "Limit reached: {} messages between agents since the last message of a person. Answer \
+             with what you know.",
             depth - 1
         );
         return Some(ErrorInfo::new(ErrorCode::AgentDepthLimit, message));
     }
     if sent >= limits.exchanges_per_run {
         let message = format!(
-            "You have asked other agents {sent} times in this run, which is as often as you may. \
-             Answer with what you know."
+            "Limit reached: {sent} messages to other agents in this run. Answer with what you know."
         );
         return Some(ErrorInfo::new(ErrorCode::ExchangeLimit, message));
     }

@@ -143,6 +143,6 @@ impl Session {
 
 fn revoked() -> ErrorInfo {
     let message =
-        "The user took back the permission before this call started. Ask before trying again.";
+        "The user revoked the permission before this call started. Ask before trying again.";
     ErrorInfo::new(ErrorCode::ToolDenied, message)
 }

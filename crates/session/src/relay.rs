@@ -170,8 +170,8 @@ impl Session {
     /// that the program runs. It is logged as a tool call of its own.
     fn begin_unreported(&mut self, call: RelayedCall, reply: ReplyTo<ToolOutcome>) {
         let Some(run) = self.phase.run() else {
-            let message = "The conversation waits for no answer now, so nothing can be done in it. Call \
-                           this while you answer a message.";
+            let message = "No run is open in this session, so its tools cannot be called. Call this \
+                           tool while you answer a message.";
             return self.reply(reply, not_run(ErrorInfo::new(ErrorCode::ToolError, message)));
         };
         let n_calls = run.message.calls().count();

@@ -94,7 +94,7 @@ impl Session {
             // A process does not survive the server, so its run cannot go on.
             Ok(Launched::Program(_)) if self.phase.is_resuming() => {
                 self.now_do(Effect::StopAgent);
-                let why = "The program was ended with the server. Send the message again to go on.";
+                let why = "The program ended with the server. Send the message again to continue.";
                 self.end_run(&Ending::failed(ErrorInfo::new(ErrorCode::AgentExited, why)));
             }
             Ok(launched) => {

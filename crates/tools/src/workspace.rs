@@ -244,7 +244,7 @@ fn replace(mut file: File, text: &str) -> io::Result<()> {
 
 pub(crate) fn private(path: &Path) -> ErrorInfo {
     tool_error(format!(
-        "'{}' is one of Callboard's own files, which tools cannot use. Do without it.",
+        "'{}' is one of Callboard's own files, which tools cannot use. Continue without it.",
         path.display()
     ))
 }

@@ -291,7 +291,7 @@ async fn tools_cannot_be_called_between_runs() {
     last_answer(&server, &session).await;
     let before = server.log(&session).await;
     let (ok, text) = result(tools.note("Hello?", json!({})).await).await;
-    assert!(!ok && text.contains("waits for no answer"), "{text}");
+    assert!(!ok && text.contains("No run is open"), "{text}");
     assert_eq!(server.log(&session).await, before);
 }
 
