@@ -33,12 +33,12 @@ pub(crate) struct Program {
     /// process.
     pub(crate) remembers: bool,
     idle_limit_ms: u64,
-    activity: Activity,
+    pub(crate) activity: Activity,
 }
 
 /// Activity of a program's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Activity {
+pub(crate) enum Activity {
     /// The program works on a run.
     Busy,
     /// The program was given a run after it had been idle, and has written no line since. If it
@@ -69,15 +69,6 @@ impl Agent {
 }
 
 impl Program {
-    /// Returns whether the program has probably ended before this run.
-    pub(crate) fn is_silent(&self) -> bool {
-        self.activity == Activity::Silent
-    }
-
-    pub(crate) fn is_ending(&self) -> bool {
-        self.activity == Activity::Ending
-    }
-
     /// Records that a run begins, so that the program is not idle any more.
     pub(crate) fn mark_busy(&mut self) {
         if let Activity::Idle { .. } = self.activity {
@@ -87,19 +78,9 @@ impl Program {
 
     /// Records that the program has written a line.
     pub(crate) fn mark_heard(&mut self) {
-        if self.is_silent() {
+        if self.activity == Activity::Silent {
             self.activity = Activity::Busy;
         }
-    }
-
-    /// Records that the run has ended, and starts the program's idle time.
-    pub(crate) fn mark_idle(&mut self, now: Millis) {
-        self.activity = Activity::Idle { since: now };
-    }
-
-    /// Records that the program was asked to end.
-    pub(crate) fn mark_ending(&mut self) {
-        self.activity = Activity::Ending;
     }
 
     /// Returns the time at which the idle program is to be ended. `None` if it is not idle.

@@ -29,27 +29,23 @@ use crate::{Effect, Judged, ProgramOrder, Session};
 /// Copies the complete arguments of a tool call into its start event, if `work` contains both. A
 /// tool call whose arguments arrive in deltas keeps a start event without arguments.
 pub(crate) fn announce_arguments(work: &mut [Work]) {
-    let mut events: Vec<&mut Event> = work.iter_mut().filter_map(Work::emitted).collect();
-    if !events.iter().any(|it| matches!(it, Event::ToolCallStart { .. })) {
+    let is_start = |it: &Event| matches!(it, Event::ToolCallStart { .. });
+    if !work.iter_mut().filter_map(Work::emitted).any(|it| is_start(it)) {
         return;
     }
-    let complete = events.iter().filter_map(|it| match it {
-        Event::ToolArgumentsDone { call_id, arguments, incomplete: false, .. } => {
-            Some((call_id.clone(), arguments.clone()))
-        }
-        _ => None,
-    });
-    let mut complete: HashMap<CallId, String> = complete.collect();
-    for event in &events {
-        if let Event::ToolArgumentsDelta { call_id, .. } = event {
-            complete.remove(call_id);
-        }
-    }
-    for event in &mut events {
-        if let Event::ToolCallStart { call_id, arguments, .. } = event
-            && arguments.is_none()
-        {
-            *arguments = complete.remove(call_id);
+    let mut complete: HashMap<CallId, String> = HashMap::new();
+    for event in work.iter_mut().rev().filter_map(Work::emitted) {
+        match event {
+            Event::ToolArgumentsDone { call_id, arguments, incomplete: false, .. } => {
+                complete.insert(call_id.clone(), arguments.clone());
+            }
+            Event::ToolArgumentsDelta { call_id, .. } => {
+                complete.remove(call_id);
+            }
+            Event::ToolCallStart { call_id, arguments: none @ None, .. } => {
+                *none = complete.remove(call_id);
+            }
+            _ => (),
         }
     }
 }

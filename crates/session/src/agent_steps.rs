@@ -3,7 +3,7 @@
 use backends::{ModelEffect, ModelInput, ProgramEffect, ProgramInput, RunEffect, RunInput};
 use transcript::RunStatus;
 
-use crate::agent::Family;
+use crate::agent::{Activity, Family};
 use crate::agent_events::announce_arguments;
 use crate::lanes::{Owed, Work};
 use crate::{AgentInput, Effect, ProgramOrder, Session};
@@ -172,7 +172,7 @@ impl Session {
             ProgramEffect::Withdraw(call_id) => self.withdraw(&call_id),
             ProgramEffect::Quit => {
                 if let Some(program) = self.program_mut() {
-                    program.mark_ending();
+                    program.activity = Activity::Ending;
                     self.now_do(Effect::Program(ProgramOrder::Quit));
                 }
             }

@@ -120,8 +120,7 @@ impl AgentLane {
 
     /// Returns the pending continuation if it waits for the reply to this query, and ends the wait.
     pub(crate) fn take_waiting(&mut self, query: QueryId) -> Option<AgentWait> {
-        let waits = self.waiting.as_ref().is_some_and(|(it, _)| *it == query);
-        self.waiting.take_if(|_| waits).map(|(_, wait)| wait)
+        self.waiting.take_if(|(it, _)| *it == query).map(|(_, wait)| wait)
     }
 
     /// Removes the relayed tool calls that have not begun from the lane's work, and returns their
@@ -226,7 +225,6 @@ impl CommandLane {
 
     /// Returns the pending continuation if it waits for the reply to this query, and ends the wait.
     pub(crate) fn take_waiting(&mut self, query: QueryId) -> Option<CommandWait> {
-        let waits = self.waiting.as_ref().is_some_and(|(it, _)| *it == query);
-        self.waiting.take_if(|_| waits).map(|(_, wait)| wait)
+        self.waiting.take_if(|(it, _)| *it == query).map(|(_, wait)| wait)
     }
 }

@@ -3,7 +3,7 @@
 use backends::{Exit, ProgramInput};
 use transcript::{Ending, ErrorCode, ErrorInfo, close, pause};
 
-use crate::agent::Program;
+use crate::agent::Activity;
 use crate::lanes::{AgentWait, Work};
 use crate::phase::Phase;
 use crate::{AgentInput, Effect, ProgramOrder, QueryId, Session};
@@ -31,8 +31,8 @@ impl Session {
         self.drop_run();
         let now = self.now;
         match self.program_mut() {
-            Some(program) if !program.is_ending() && !may_go_on => {
-                program.mark_idle(now);
+            Some(program) if program.activity != Activity::Ending && !may_go_on => {
+                program.activity = Activity::Idle { since: now };
                 // The program may say so before its commands are gone.
                 if ending.is_cancelled() {
                     self.now_do(Effect::Program(ProgramOrder::EndCommands));
@@ -88,7 +88,7 @@ impl Session {
 
     pub(crate) fn take_exit(&mut self, code: Option<i32>, stderr: String) {
         let is_wanted = matches!(self.phase, Phase::Running(_));
-        if is_wanted && self.program().is_some_and(Program::is_silent) {
+        if is_wanted && self.program().is_some_and(|it| it.activity == Activity::Silent) {
             self.agent = None;
             return self.restart_agent();
         }

@@ -7,7 +7,7 @@ use transcript::{
     RunMessage, Transcript, Trigger, close, pause,
 };
 
-use crate::agent::Agent;
+use crate::agent::{Activity, Agent};
 use crate::lanes::Owed;
 use crate::phase::Phase;
 use crate::run::Run;
@@ -68,7 +68,7 @@ impl Session {
         let Some(run) = self.phase.run() else { return };
         let (id, workspace) = (run.id.clone(), run.workspace.clone());
         let name = self.journal.summary.agent.clone();
-        let is_reusable = self.program().is_some_and(|it| !it.is_ending());
+        let is_reusable = self.program().is_some_and(|it| it.activity != Activity::Ending);
         if is_reusable && self.agent.as_ref().is_some_and(|it| it.name == name) {
             return self.read_history_at_start();
         }
