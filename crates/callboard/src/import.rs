@@ -3,6 +3,7 @@
 mod files;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -16,6 +17,7 @@ use self::files::{Found, default_folders, find, load, read_text};
 use crate::args::ServeArgs;
 use crate::config::{Config, Environment};
 use crate::serve::{DataAccess, ServerFile};
+use runtime::agents::AgentCatalog;
 use runtime::import::{
     Conversation, ImportFormat, Kind, NewTurns, Overrides, Plan, Whole, from_document, from_log,
     plan,
@@ -60,12 +62,13 @@ pub(crate) async fn run(
         return Ok(());
     }
     let access = DataAccess::open(&config, "callboard import")?;
+    let agents = AgentCatalog::new(Arc::new(config.agents));
     let mut failures = 0;
     for file in &found {
         let path = file.path().display();
         let imported = match file {
-            File::OfProgram(found) => import(&access, found, &args, &config).await,
-            File::Named(path, format) => import_named(&access, path, *format, &args, &config).await,
+            File::OfProgram(found) => import(&access, found, &args, &agents).await,
+            File::Named(path, format) => import_named(&access, path, *format, &args, &agents).await,
         };
         match imported {
             Ok(outcome) => print_line(&format!("{outcome}: {path}")),
@@ -165,14 +168,14 @@ async fn import(
     access: &DataAccess,
     found: &Found,
     args: &ImportArgs,
-    config: &Config,
+    agents: &AgentCatalog,
 ) -> anyhow::Result<String> {
     let conversation = load(found, args.r#final)?;
     if turns(&conversation) == 0 {
         return Ok("no turn has ended yet".to_owned());
     }
     match access {
-        DataAccess::Folder(store) => into_folder(store, &conversation, config).await,
+        DataAccess::Folder(store) => into_folder(store, &conversation, agents).await,
         DataAccess::Server(server) => by_server(server, &conversation).await,
     }
 }
@@ -180,9 +183,9 @@ async fn import(
 async fn into_folder(
     store: &Store,
     conversation: &Conversation,
-    config: &Config,
+    agents: &AgentCatalog,
 ) -> anyhow::Result<String> {
-    Ok(match plan(store, &config.agents, conversation, None).await? {
+    Ok(match plan(store, agents, conversation, None).await? {
         None => bail!("the file does not identify its conversation"),
         Some(Plan::Nothing { session }) => format!("{session}: nothing new"),
         Some(Plan::ContinuedHere { session }) => format!("{session}: goes on here, nothing added"),
@@ -212,7 +215,7 @@ async fn import_named(
     path: &Path,
     format: ImportFormat,
     args: &ImportArgs,
-    config: &Config,
+    agents: &AgentCatalog,
 ) -> anyhow::Result<String> {
     let (text, agent) = (read_text(path)?, args.agent.as_deref());
     let store = match access {
@@ -225,9 +228,9 @@ async fn import_named(
     };
     let overrides = Overrides { agent: agent.map(str::to_owned), ..Overrides::default() };
     let whole = match format.kind(&text) {
-        Some(Kind::Log) => from_log(&config.agents, &text, overrides)?,
+        Some(Kind::Log) => from_log(agents, &text, overrides)?,
         Some(Kind::Document(format)) => {
-            from_document(store, &config.agents, format, &text, overrides).await?
+            from_document(store, agents, format, &text, overrides).await?
         }
         Some(Kind::Program(_)) | None => bail!("the file is not in the format {}", format.word()),
     };

@@ -18,16 +18,15 @@ use tools::Tools;
 use tools::mcp::{McpServers, StoreFile};
 use transcript::Millis;
 
-use runtime::agents::{Agents, SHIPPED};
+use runtime::agents::{AgentCatalog, Agents, SHIPPED};
 use runtime::clock;
 use runtime::files::write_private;
 use runtime::hub::Hub;
 use runtime::metrics::Metrics;
-use runtime::page_context::PageContext;
 use runtime::passes::Passes;
 use runtime::pulse::Pulses;
 use runtime::tool_catalog::ToolCatalog;
-use runtime::{Services, Sessions, end_survivors};
+use runtime::{Services, Sessions};
 use web::{App, Edge, ProgramMcp, oldest_sign_in};
 
 use crate::config::Config;
@@ -141,10 +140,8 @@ impl Server {
         let metrics = Arc::new(Metrics::default());
         let pulses = Arc::new(Pulses::default());
         let keeps_raw = config.raw_days > 0;
-        // Processes of an earlier server must end before any session continues.
-        end_survivors(&store).await?;
         write_shipped_files(&agents.shipped)?;
-        let sessions = Sessions::new(Services {
+        let sessions = Sessions::start(Services {
             store: store.clone(),
             hub: Arc::clone(&hub),
             agents: Arc::clone(&agents),
@@ -156,6 +153,7 @@ impl Server {
             pulses: Arc::clone(&pulses),
             keeps_raw,
         });
+        let sessions = sessions.await?;
         let (stop, stopping) = watch::channel(false);
         let edge = Edge {
             token: token.clone(),
@@ -172,9 +170,11 @@ impl Server {
             store: store.clone(),
             hub,
             sessions: sessions.clone(),
-            catalog: ToolCatalog::new(tools),
+            agents: AgentCatalog::new(Arc::clone(&agents)),
+            tools: ToolCatalog::new(tools),
             metrics,
-            page_context: PageContext { agents: Arc::clone(&agents), pulses, keeps_raw },
+            pulses,
+            keeps_raw,
         };
         let app = App::new(parts, edge, alive, stopping.clone()).await?;
         app.end_outdated_sign_ins().await;

@@ -1,5 +1,6 @@
 //! The configured agents, and how to launch one.
 
+mod catalog;
 mod help;
 mod program;
 
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backends::openai::Settings;
-use backends::{Demo, Launch, ModelBackend, OpenAi, Pace, ProgramBackend, ProgramKind};
+use backends::{Demo, Launch, ModelBackend, OpenAi, Pace, ProgramBackend};
 use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,6 +22,7 @@ use transcript::{ErrorCode, ErrorInfo};
 
 use crate::history::HistoryScope;
 
+pub use catalog::AgentCatalog;
 pub use program::{ProgramAgent, ProgramSettings, SHIPPED, is_tool_of_program};
 
 /// The agents that the server offers.
@@ -164,20 +166,6 @@ impl Agents {
         self.agents.iter().map(Agent::info).collect()
     }
 
-    /// Returns the agents in the form in which the web page lists them.
-    pub fn listed(&self) -> Vec<render::ListedAgent> {
-        let listed = self.agents.iter().map(|agent| render::ListedAgent {
-            folder: agent.workspace.display().to_string(),
-            id: agent.id.clone(),
-            kind: agent.info().kind.to_owned(),
-            program: self.program_name(&agent.id),
-            can_be_steered: agent.can_be_steered(),
-            problem: agent.problem(),
-            limits: agent.limits(),
-        });
-        listed.collect()
-    }
-
     /// Returns the ids of the agents that can work now.
     pub fn names(&self) -> Vec<&str> {
         let ready = self.agents.iter().filter(|it| it.problem().is_none());
@@ -298,16 +286,6 @@ impl Agents {
 
     pub fn workspace(&self, id: &str) -> PathBuf {
         self.find(id).map(|agent| agent.workspace.clone()).unwrap_or_default()
-    }
-
-    /// Returns the id of the first agent that runs this kind of program and can continue its
-    /// conversations.
-    pub fn of_kind(&self, kind: ProgramKind) -> Option<&str> {
-        let is_it = |it: &&Agent| match &it.kind {
-            AgentKind::Program(program) => program.which.kind() == kind,
-            AgentKind::Demo { .. } | AgentKind::OpenAi(_) => false,
-        };
-        self.agents.iter().find(is_it).map(|it| it.id.as_str())
     }
 
     fn find(&self, id: &str) -> Option<&Agent> {

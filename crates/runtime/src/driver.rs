@@ -32,7 +32,7 @@ pub(crate) use self::callers::{Envelope, new_reply_id};
 use self::launching::RunningProgram;
 use self::prepared_calls::PreparedCalls;
 use self::process::Shutdown;
-pub use self::process::end_survivors;
+pub(crate) use self::process::end_survivors;
 pub(crate) use self::request::HttpClient;
 use self::request::RunningRequest;
 use self::running_tools::RunningTools;

@@ -27,7 +27,7 @@ use self::untrusted::strip_all;
 pub use self::whole::{
     NotImported, Overrides, Whole, attach, files_of, from_document, from_log, with_summary,
 };
-use crate::agents::Agents;
+use crate::agents::AgentCatalog;
 use crate::clock;
 use crate::draw_pool::in_place;
 
@@ -79,7 +79,7 @@ pub struct NewTurns {
 /// its conversation, or contains no message yet.
 pub async fn plan(
     store: &Store,
-    agents: &Agents,
+    agents: &AgentCatalog,
     conversation: &Conversation,
     name: Option<SessionId>,
 ) -> Result<Option<Plan>, store::Error> {

@@ -21,11 +21,11 @@ pub mod metrics;
 pub mod page_context;
 pub mod passes;
 pub mod pulse;
+pub mod record_stream;
 pub mod sessions;
 pub mod tool_catalog;
 pub mod views;
 pub mod window;
 
-pub use driver::end_survivors;
 pub use exchanges::ExchangeLimits;
 pub use sessions::{NewSession, Services, Sessions};

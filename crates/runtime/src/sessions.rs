@@ -83,7 +83,10 @@ struct Active {
 }
 
 impl Sessions {
-    pub fn new(services: Services) -> Self {
+    /// Ends the processes that an earlier server left behind, and returns the sessions of its
+    /// store. Interrupted sessions continue only when [`Self::recover`] is called.
+    pub async fn start(services: Services) -> Result<Self, store::Error> {
+        driver::end_survivors(&services.store).await?;
         let inner = Inner {
             settings: Arc::new(session_settings(&services)),
             services: Arc::new(services),
@@ -92,7 +95,7 @@ impl Sessions {
             pending_deletions: PendingDeletions::default(),
             active: Mutex::default(),
         };
-        Self { inner: Arc::new(inner) }
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     pub(crate) fn services(&self) -> &Services {
@@ -166,16 +169,26 @@ impl Sessions {
         summary.apply(&record);
         let records: Arc<[Record]> = [record].into();
         let written = self.services().store.append(&id, Seq(0), Arc::clone(&records)).await;
-        written.map_err(|error| match error {
-            AppendError::Conflict { .. } => Refused::Exists,
-            error => Refused::Storage(error.to_string()),
-        })?;
+        written.map_err(as_refusal)?;
         self.services().hub.publish(&id, records);
         self.services().hub.publish_list_change(ListChange::Changed {
             id,
             summary: Box::new(summary),
             head: Seq(1),
         });
+        Ok(())
+    }
+
+    /// Creates a session with imported records.
+    pub async fn import(&self, id: &SessionId, records: Arc<[Record]>) -> Result<(), Refused> {
+        let mut summary = Summary::default();
+        for record in &*records {
+            summary.apply(record);
+        }
+        let head = Seq(records.len() as u64);
+        self.services().store.import(id, records).await.map_err(as_refusal)?;
+        let change = ListChange::Changed { id: id.clone(), summary: Box::new(summary), head };
+        self.services().hub.publish_list_change(change);
         Ok(())
     }
 
@@ -272,6 +285,14 @@ impl Sessions {
 
     fn active(&self) -> MutexGuard<'_, Active> {
         self.inner.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Converts the failure of writing the first records of a session to a refusal.
+fn as_refusal(error: AppendError) -> Refused {
+    match error {
+        AppendError::Conflict { .. } => Refused::Exists,
+        error => Refused::Storage(error.to_string()),
     }
 }
 

@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use render::{Live, Op, Pulse};
-use store::{ReadRange, Store, Stored};
-use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use store::{Store, Stored};
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 use transcript::{Message, Record, ResponseId, Seq, SessionId, SessionState, Transcript};
 
 use crate::draw_pool::{DrawPool, in_place};
-use crate::hub::{Commit, Hub, SessionEvent};
+use crate::hub::Hub;
 use crate::page_context::PageContext;
+use crate::record_stream::{Batch, RecordStream};
 use crate::window;
 
 /// Minimum time between two patches of a page. The cost of a patch in the browser (layout and
@@ -37,7 +37,6 @@ const MESSAGES_KEPT: usize = 8 * render::WINDOW;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Number of patches that a page may be behind before it has to reload.
 const PATCHES_KEPT: usize = 256;
-const READ_AT_ONCE: usize = 1000;
 /// Number of records from which a patch is rendered with `block_in_place`.
 const LARGE_PATCH: u64 = 64;
 
@@ -152,9 +151,7 @@ impl<'a> Drawing<'a> {
         session: SessionId,
         mut joining: mpsc::Receiver<Join>,
     ) -> Result<(), store::Error> {
-        // Subscribe first, then read: a record committed in between arrives twice and is recognised
-        // by its number.
-        let mut events = views.hub.watch(&session);
+        let mut stream = RecordStream::after(&views.store, &views.hub, &session, Seq(0));
         let page = match Self::load(views, &session).await {
             Ok(page) => page,
             Err(error) => {
@@ -165,6 +162,7 @@ impl<'a> Drawing<'a> {
                 return Ok(());
             }
         };
+        stream.skip_to(page.head());
         let (watchers, _) = broadcast::channel(PATCHES_KEPT);
         let (waiting, now) = (Vec::new(), Instant::now());
         let (drawn_at, watched_at, pulse_at, pulse) = (now, now, now, None);
@@ -191,8 +189,8 @@ impl<'a> Drawing<'a> {
                     Some(join) => drawing.join(join).await?,
                     None => return Ok(()),
                 },
-                event = events.recv() => {
-                    if !drawing.take_event(event, &mut events).await? {
+                batch = stream.next() => {
+                    if !drawing.take_batch(batch?, &mut stream).await? {
                         return Ok(());
                     }
                 }
@@ -245,7 +243,7 @@ impl<'a> Drawing<'a> {
         self.draw_waiting().await?;
         let live = self.watchers.subscribe();
         let transcript = self.page.transcript();
-        let is_program = self.views.context.agents.is_program(&transcript.summary.agent);
+        let is_program = self.views.context.is_program(&transcript.summary.agent);
         let pulse = self.views.context.pulse_of(&self.session, transcript);
         let pulse = is_program.then(|| self.page.pulse(pulse.as_ref()));
         let missed = self.page.head().0.saturating_sub(seen.0);
@@ -260,54 +258,34 @@ impl<'a> Drawing<'a> {
         Ok(())
     }
 
-    fn take(&mut self, commit: &Commit) {
-        self.waiting.extend(commit.records_after(self.seen()).iter().cloned());
-    }
-
-    /// Returns the sequence number of the last record that is rendered or waits to be rendered.
-    fn seen(&self) -> Seq {
-        self.waiting.last().map_or(self.page.head(), |it| it.seq)
-    }
-
-    /// Handles an event of the session, and further events that are already available. Returns
-    /// whether the view continues.
-    async fn take_event(
+    /// Handles a batch of the session's records, and further batches that are already available.
+    /// Returns whether the view continues.
+    async fn take_batch(
         &mut self,
-        event: Result<SessionEvent, RecvError>,
-        events: &mut broadcast::Receiver<SessionEvent>,
+        batch: Batch,
+        stream: &mut RecordStream,
     ) -> Result<bool, store::Error> {
-        match event {
-            Ok(SessionEvent::Committed(commit)) => {
-                self.take(&commit);
-                loop {
-                    match events.try_recv() {
-                        Ok(SessionEvent::Committed(commit)) => self.take(&commit),
-                        Ok(SessionEvent::Deleted) => return Ok(false),
-                        Ok(SessionEvent::StorageFailed(why)) => self.send_failure(why),
-                        Err(TryRecvError::Lagged(_)) => self.catch_up().await?,
-                        Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(true),
-                    }
+        let mut next = Some(batch);
+        while let Some(batch) = next {
+            match batch {
+                Batch::Stored { records, .. } => {
+                    self.waiting.extend(records.iter().map(Stored::record));
                 }
+                Batch::Committed { commit, after } => {
+                    self.waiting.extend(commit.records_after(after).iter().cloned());
+                }
+                Batch::StorageFailed(why) => {
+                    let _ = self.watchers.send(PageUpdate::StorageFailed(why));
+                }
+                Batch::Deleted => return Ok(false),
+                Batch::Missed => (),
             }
-            Ok(SessionEvent::StorageFailed(why)) => self.send_failure(why),
-            Err(RecvError::Lagged(_)) => self.catch_up().await?,
-            Ok(SessionEvent::Deleted) | Err(RecvError::Closed) => return Ok(false),
+            next = match stream.is_behind() {
+                true => Some(stream.next().await?),
+                false => stream.try_next(),
+            };
         }
         Ok(true)
-    }
-
-    /// Reads the records of commits that the view has missed from the log.
-    async fn catch_up(&mut self) -> Result<(), store::Error> {
-        loop {
-            let after = self.seen();
-            let range = ReadRange { after, up_to: None, limit: READ_AT_ONCE, deltas: true };
-            let records = self.views.store.read(&self.session, range).await?.records;
-            let is_last = records.len() < READ_AT_ONCE;
-            self.waiting.extend(records.iter().map(Stored::record));
-            if is_last {
-                return Ok(());
-            }
-        }
     }
 
     async fn draw(&mut self) -> Result<(), store::Error> {
@@ -358,9 +336,5 @@ impl<'a> Drawing<'a> {
         let Some(ops) = patch else { return PageUpdate::Reload };
         let patch = PagePatch { seq: self.page.head(), ops, encoded: OnceLock::new() };
         PageUpdate::Patch(Arc::new(patch))
-    }
-
-    fn send_failure(&self, why: Arc<str>) {
-        let _ = self.watchers.send(PageUpdate::StorageFailed(why));
     }
 }

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, NoContent, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::{HttpError, PageError};
+use crate::error::HttpError;
 use crate::openapi::{DescribeOutput, Operation};
 
 /// JSON response with the status 201 Created.
@@ -93,12 +93,5 @@ impl DescribeOutput for Response {
 impl<T: DescribeOutput> DescribeOutput for Result<T, HttpError> {
     fn describe(operation: &mut Operation<'_>) {
         T::describe(operation);
-    }
-}
-
-impl<T: DescribeOutput> DescribeOutput for Result<T, PageError> {
-    fn describe(operation: &mut Operation<'_>) {
-        T::describe(operation);
-        operation.refuses_as(&["text/html"]);
     }
 }

@@ -6,29 +6,29 @@
 
 pub(crate) mod agui;
 pub(crate) mod chat;
-mod files;
 mod incoming;
 mod run_response;
 pub(crate) mod v1;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use axum::http::Uri;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
 use backends::ToolOutcome;
 use formats::incoming::{BadRequest, Decided, IncomingMessage, Known};
 use runtime::tool_catalog::{failed, tool_error};
-use store::MessageKind;
+use store::{MessageKind, Store};
 use transcript::{
     Attachment, CallId, ClientId, ClientTool, Event, MessageId, ResponseId, Scope, SendMode,
     SentForm, Seq, SessionId,
 };
 
-use crate::App;
+use crate::auth::hosts::Hosts;
 use crate::error::{HttpError, RequestCode};
-use crate::openapi::{DescribeOutput, Operation};
-use crate::record_stream::{RecordStream, before};
+use crate::listener::StopSignal;
+use runtime::agents::AgentCatalog;
+use runtime::hub::Hub;
+use runtime::record_stream::Records;
+use runtime::{Sessions, import};
 use session::{
     AnswerType, Answered, Approval, Command, MessageState, NewMessage, Refused, ReplyTo,
 };
@@ -40,38 +40,6 @@ pub(crate) use incoming::{
 pub(crate) use run_response::{Protocol, RunResponse, streamed};
 
 use run_response::RunPosition;
-
-/// A refusal of a compatibility API as plain text, because its clients show the body unchanged.
-pub(crate) struct PlainError(HttpError);
-
-impl<E: Into<HttpError>> From<E> for PlainError {
-    fn from(error: E) -> Self {
-        Self(error.into())
-    }
-}
-
-impl IntoResponse for PlainError {
-    fn into_response(self) -> Response {
-        let HttpError { code, message, .. } = self.0;
-        (code.status(), [(CONTENT_TYPE, "text/plain; charset=utf-8")], message).into_response()
-    }
-}
-
-impl<T: DescribeOutput> DescribeOutput for Result<T, PlainError> {
-    fn describe(operation: &mut Operation<'_>) {
-        T::describe(operation);
-        operation.refuses_as(&["text/plain"]);
-    }
-}
-
-/// Returns whether a path belongs to a compatibility API whose refusals are plain text.
-pub(crate) fn serves(uri: &Uri) -> bool {
-    let is_below = |folder: &str| {
-        let rest = uri.path().strip_prefix(folder);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    is_below("/api/chat") || is_below("/api/agui")
-}
 
 /// A new message that a client of a compatibility API sends.
 pub(crate) struct Submission {
@@ -101,10 +69,21 @@ pub(crate) struct LastUserMessage {
     pub(crate) sent: Option<SentForm>,
 }
 
+/// The parts of the server that compatibility APIs use.
+#[derive(Clone)]
+pub(crate) struct CompatState {
+    pub(crate) store: Store,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) sessions: Sessions,
+    pub(crate) agents: AgentCatalog,
+    pub(crate) hosts: Arc<Hosts>,
+    pub(crate) stop: StopSignal,
+}
+
 /// A session, as a client of a compatibility API uses it.
 #[derive(Clone)]
 pub(crate) struct Conversation {
-    pub(crate) app: App,
+    pub(crate) server: CompatState,
     pub(crate) session: SessionId,
 }
 
@@ -119,19 +98,19 @@ impl Conversation {
         let IncomingMessage { id, text, files, sent } = message;
         let mut attachments = Vec::new();
         for file in &files {
-            attachments.push(files::attach(&self.app, file).await?);
+            attachments.push(import::attach(&self.server.store, file).await?);
         }
         let client_id = id.map(ClientId::new);
         let (mode, from) = (SendMode::Queue, None);
         let message = NewMessage { text, client_id, attachments, mode, from, client_tools, sent };
-        let head = self.app.store().head(&self.session).await?.unwrap_or(Seq(0));
+        let head = self.server.store.head(&self.session).await?.unwrap_or(Seq(0));
         let receipt = match replaces {
             Some(earlier) => self.ask(|reply| Command::Edit { earlier, message, reply }).await?,
-            None => self.app.sessions.send(&self.session, message).await?,
+            None => self.server.sessions.send(&self.session, message).await?,
         };
-        let row = self.app.store().message_row(&self.session, receipt.message_id.as_str()).await?;
+        let row = self.server.store.message_row(&self.session, receipt.message_id.as_str()).await?;
         let after = match (row, receipt.state) {
-            (Some(row), _) => before(row.first),
+            (Some(row), _) => row.first.before(),
             (None, MessageState::Queued | MessageState::Steering) => head,
             // A repeated request for a message that was removed or steered a run.
             (None, MessageState::Started | MessageState::HandedOver) => return Err(nothing_to_do()),
@@ -221,7 +200,7 @@ impl Conversation {
     }
 
     pub(crate) async fn last_user_message(&self) -> Result<Option<LastUserMessage>, HttpError> {
-        let records = self.app.store().records_of_last(&self.session, MessageKind::Said).await?;
+        let records = self.server.store.records_of_last(&self.session, MessageKind::Said).await?;
         Ok(records.iter().map(store::Stored::record).find_map(|it| match it.event {
             Event::UserMessage { text, client_id, attachments, sent, .. } => {
                 Some(LastUserMessage { first: it.seq, text, client_id, attachments, sent })
@@ -232,7 +211,7 @@ impl Conversation {
 
     /// Returns the id of the session's active run; `None` if no run is active.
     pub(crate) async fn open_run(&self) -> Result<Option<ResponseId>, HttpError> {
-        let found = self.app.store().summary(&self.session).await?;
+        let found = self.server.store.summary(&self.session).await?;
         Ok(found.and_then(|(summary, _)| summary.open_run))
     }
 
@@ -240,9 +219,9 @@ impl Conversation {
         &self,
         run: &ResponseId,
     ) -> Result<Option<RunPosition>, HttpError> {
-        let row = self.app.store().message_row(&self.session, run.as_str()).await?;
+        let row = self.server.store.message_row(&self.session, run.as_str()).await?;
         let row = row.filter(|it| it.kind == MessageKind::Answer);
-        Ok(row.map(|it| RunPosition { id: run.clone(), after: before(it.first) }))
+        Ok(row.map(|it| RunPosition { id: run.clone(), after: it.first.before() }))
     }
 
     /// Sends a command to the session and waits for the reply.
@@ -250,16 +229,16 @@ impl Conversation {
         &self,
         command: impl FnOnce(ReplyTo<T>) -> Command,
     ) -> Result<T, Refused> {
-        self.app.sessions.ask(&self.session, command).await
+        self.server.sessions.ask(&self.session, command).await
     }
 
-    fn feed(&self, after: Seq) -> RecordStream {
-        RecordStream::after(self.app.clone(), self.session.clone(), after)
+    fn feed(&self, after: Seq) -> Records {
+        Records::after(&self.server.store, &self.server.hub, &self.session, after)
     }
 
     /// Returns whether a queued message is held now. The records about it may be outdated.
     async fn is_held(&self, message: &MessageId) -> Result<bool, HttpError> {
-        let queue = self.app.store().queue(&self.session).await?;
+        let queue = self.server.store.queue(&self.session).await?;
         Ok(queue.messages.iter().any(|it| it.id == *message && it.held))
     }
 
@@ -296,9 +275,12 @@ pub(crate) fn run_of_calls(calls: &HashSet<CallId>) -> Option<ResponseId> {
 }
 
 /// Returns the session in which the run of a tool call is active; `None` if the run is not active.
-pub(crate) async fn session_of(app: &App, call: &CallId) -> Result<Option<SessionId>, HttpError> {
+pub(crate) async fn session_of(
+    store: &Store,
+    call: &CallId,
+) -> Result<Option<SessionId>, HttpError> {
     let Some(run) = call.run() else { return Ok(None) };
-    let mut active = app.store().needing_attention().await?.into_iter();
+    let mut active = store.needing_attention().await?.into_iter();
     Ok(active.find(|(_, summary, _)| summary.open_run.as_ref() == Some(&run)).map(|it| it.0))
 }
 

@@ -1,22 +1,18 @@
 //! Errors of requests: one shape, `{"error": {"code", "message"}}`, built in one place.
-//! Compatibility APIs translate it to their own formats.
+//! The module `refusal` translates it to the formats of compatibility APIs.
 //!
 //! The codes are one closed list with their statuses; `docs/errors.md` is generated from it. A code
 //! that also exists for errors in logs has the same meaning.
 
 use axum::Json;
-use axum::extract::Request;
-use axum::http::{StatusCode, Uri};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::AppendError;
 use transcript::Millis;
 
-use crate::auth::gate;
-use crate::compat::v1::{self, V1Error};
-use crate::compat::{self, PlainError};
-use crate::pages::Html;
+use runtime::record_stream::Lost;
 use session::Refused;
 
 macro_rules! request_codes {
@@ -190,6 +186,16 @@ impl From<Refused> for HttpError {
     }
 }
 
+impl From<Lost> for HttpError {
+    fn from(lost: Lost) -> Self {
+        let code = match lost {
+            Lost::Deleted => RequestCode::SessionNotFound,
+            Lost::Storage(_) => RequestCode::Storage,
+        };
+        Self::new(code, lost.to_string())
+    }
+}
+
 impl From<AppendError> for HttpError {
     fn from(error: AppendError) -> Self {
         Refused::Storage(error.to_string()).into()
@@ -205,59 +211,6 @@ impl From<store::Error> for HttpError {
             _ => "the log cannot be read; the server's own log says why".to_owned(),
         };
         Self::new(RequestCode::InternalError, message)
-    }
-}
-
-/// An error of a request that is shown as an HTML page.
-pub(crate) struct PageError(pub(crate) HttpError);
-
-impl<E: Into<HttpError>> From<E> for PageError {
-    fn from(error: E) -> Self {
-        Self(error.into())
-    }
-}
-
-impl IntoResponse for PageError {
-    fn into_response(self) -> Response {
-        let status = self.0.code.status();
-        let title = match status {
-            StatusCode::UNAUTHORIZED => "You are not signed in",
-            StatusCode::FORBIDDEN => "Access denied",
-            StatusCode::NOT_FOUND => "Page not found",
-            _ => "That did not work",
-        };
-        let message = match self.0.code {
-            RequestCode::SessionNotFound => {
-                "There is no such session. It may have been deleted, or the address is not complete."
-            }
-            _ => &self.0.sentence(),
-        };
-        (status, Html::new(render::error_page(title, message))).into_response()
-    }
-}
-
-pub(crate) async fn no_such_path(request: Request) -> Response {
-    let (parts, _) = request.into_parts();
-    let error = HttpError::new(RequestCode::NotFound, "there is nothing at this address");
-    match gate::wants_page(&parts) {
-        true => PageError(error).into_response(),
-        false => error_response(&parts.uri, error),
-    }
-}
-
-pub(crate) async fn no_such_method(uri: Uri) -> Response {
-    let message = "this address does not support this method";
-    error_response(&uri, HttpError::new(RequestCode::MethodNotAllowed, message))
-}
-
-/// Returns the response for an error, in the format of the API to which the path belongs.
-pub(crate) fn error_response(uri: &Uri, error: HttpError) -> Response {
-    if v1::serves(uri) {
-        V1Error::from(error).into_response()
-    } else if compat::serves(uri) {
-        PlainError::from(error).into_response()
-    } else {
-        error.into_response()
     }
 }
 

@@ -15,8 +15,11 @@ use transcript::{CallId, MessageId, ResponseId, SessionId};
 
 use crate::error::{HttpError, RequestCode};
 use crate::openapi::{DescribeInput, Operation};
-use crate::{App, BODY_MAX, FILE_MAX};
 
+/// Maximum size in bytes of a request body and of a WebSocket frame.
+pub(crate) const BODY_MAX: usize = 8 * 1024 * 1024;
+/// Maximum size in bytes of a file to import.
+const FILE_MAX: usize = 256 * 1024 * 1024;
 /// Time limit for receiving the body of an HTTP request.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of bytes of an oversized request body that are discarded before the connection is
@@ -337,7 +340,7 @@ impl DescribeInput for AnswerPath {
 }
 
 /// Describes the error of handlers that use the state: they may fail to read the store.
-impl DescribeInput for State<App> {
+impl<S> DescribeInput for State<S> {
     fn describe(operation: &mut Operation<'_>) {
         operation.refuses(&[RequestCode::InternalError]);
     }

@@ -26,6 +26,32 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause after an HTTP connection could not be accepted, for example for lack of file handles.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
+/// Stop signal for connections and long responses. When the server stops, it waits until every clone
+/// is dropped.
+#[derive(Clone)]
+pub(crate) struct StopSignal {
+    stopping: watch::Receiver<bool>,
+    /// Sender that is dropped with the last clone, when the last connection ends.
+    _alive: mpsc::Sender<()>,
+}
+
+impl StopSignal {
+    pub(crate) fn new(stopping: watch::Receiver<bool>, alive: mpsc::Sender<()>) -> Self {
+        Self { stopping, _alive: alive }
+    }
+
+    /// Returns the signal for a task that the server does not wait for.
+    pub(crate) fn detached(&self) -> watch::Receiver<bool> {
+        self.stopping.clone()
+    }
+
+    /// Waits until the server stops. Cancel safe.
+    pub(crate) async fn wait(&mut self) {
+        // The value changes only once, to true.
+        let _ = self.stopping.changed().await;
+    }
+}
+
 /// Serves HTTP connections until `stopping` changes, then lets requests in progress finish.
 /// `all_gone` completes when the last connection, including WebSockets, has dropped its sender.
 pub async fn serve(

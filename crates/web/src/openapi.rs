@@ -1,22 +1,21 @@
-//! `GET /api/openapi.json`: the OpenAPI 3.1 document, generated from the routes and from the types
-//! that are parsed and serialised.
+//! The OpenAPI 3.1 document, generated from the routes and from the types that are parsed and
+//! serialised.
 //!
 //! The inputs and outputs of a handler describe themselves ([`DescribeInput`], [`DescribeOutput`]), so every
 //! route has a description that matches its handler.
 
+mod route;
+
 use std::collections::BTreeMap;
 
-use axum::Json;
 use axum::http::StatusCode;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-use crate::auth::gate::{ASSETS, HEALTH, SIGN_IN};
 use crate::error::{ErrorBody, RequestCode};
-use crate::route::Route;
-use crate::routes::routes;
-use crate::ws::frames::{ClientFrame, ServerFrame};
+
+pub(crate) use route::Route;
 
 /// An input of a handler that adds itself to the OpenAPI description of the handler's route.
 pub(crate) trait DescribeInput {
@@ -51,15 +50,15 @@ struct Schemas {
     written: SchemaGenerator,
 }
 
-pub(crate) async fn show() -> Json<Value> {
-    Json(document())
-}
-
-pub(crate) fn document() -> Value {
+/// Returns the OpenAPI document of these routes.
+pub(crate) fn document<S>(routes: &[Route<S>]) -> Value
+where
+    S: Clone + Send + Sync + 'static,
+{
     let mut schemas = Schemas::new();
     let mut paths: Map<String, Value> = Map::new();
-    for route in routes() {
-        let operation = describe(&route, &mut schemas);
+    for route in routes {
+        let operation = describe(route, &mut schemas);
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.as_str().to_lowercase()] = operation;
     }
@@ -90,7 +89,10 @@ pub(crate) fn document() -> Value {
     })
 }
 
-fn describe(route: &Route, schemas: &mut Schemas) -> Value {
+fn describe<S>(route: &Route<S>, schemas: &mut Schemas) -> Value
+where
+    S: Clone + Send + Sync + 'static,
+{
     let mut operation = Operation {
         schemas,
         parameters: Vec::new(),
@@ -102,7 +104,7 @@ fn describe(route: &Route, schemas: &mut Schemas) -> Value {
         segments: Map::new(),
     };
     operation.refuses(&[RequestCode::ForbiddenHost, RequestCode::ForbiddenOrigin]);
-    if route.path != HEALTH && !route.path.starts_with(ASSETS) {
+    if !route.is_public {
         operation.refuses(&[RequestCode::Unauthorized]);
     }
     route.describe(&mut operation);
@@ -121,6 +123,12 @@ impl Operation<'_> {
                 "name": name, "in": "query", "required": is_required(name), "schema": schema,
             }));
         }
+    }
+
+    /// Adds the schemas of the frames in both directions of a WebSocket to the document.
+    pub(crate) fn exchanges_frames<I: JsonSchema, O: JsonSchema>(&mut self) {
+        self.schemas.read.subschema_for::<I>();
+        self.schemas.written.subschema_for::<O>();
     }
 
     pub(crate) fn takes_header<T: JsonSchema>(&mut self, name: &str) {
@@ -182,7 +190,7 @@ impl Operation<'_> {
         self.refusal_schema = Some(self.schemas.written.subschema_for::<T>());
     }
 
-    fn finish(mut self, route: &Route) -> Value {
+    fn finish<S: Clone + Send + Sync + 'static>(mut self, route: &Route<S>) -> Value {
         for (status, codes) in std::mem::take(&mut self.refusals) {
             let refusal = self.refusal(&codes);
             self.answers.insert(status, refusal);
@@ -203,7 +211,7 @@ impl Operation<'_> {
         if let Some(body) = self.body {
             operation["requestBody"] = body;
         }
-        if [HEALTH, SIGN_IN].contains(&route.path) || route.path.starts_with(ASSETS) {
+        if route.is_public {
             operation["security"] = json!([]);
         }
         operation
@@ -247,20 +255,20 @@ impl Schemas {
         }
     }
 
-    /// Returns all named JSON schemas of requests and of responses, including those of WebSocket
-    /// frames.
+    /// Returns all named JSON schemas of requests and of responses.
     fn into_named(mut self) -> (Map<String, Value>, Map<String, Value>) {
-        self.read.subschema_for::<ClientFrame>();
-        self.written.subschema_for::<ServerFrame>();
         (self.read.take_definitions(true), self.written.take_definitions(true))
     }
 }
 
 #[cfg(test)]
-pub(crate) fn named_schemas() -> (Map<String, Value>, Map<String, Value>) {
+pub(crate) fn named_schemas<S>(routes: &[Route<S>]) -> (Map<String, Value>, Map<String, Value>)
+where
+    S: Clone + Send + Sync + 'static,
+{
     let mut schemas = Schemas::new();
-    for route in routes() {
-        describe(&route, &mut schemas);
+    for route in routes {
+        describe(route, &mut schemas);
     }
     schemas.into_named()
 }

@@ -4,33 +4,29 @@ pub(crate) mod assets;
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-};
-use axum::response::{IntoResponse, Response};
 use render::{
     Grants, ListedAgent, ListedGrant, ListedServer, ListedSession, OpenSession, Page, SearchHit,
     SearchResults, SessionList, Settings, UnknownMessages,
 };
-use runtime::tool_catalog::McpServerInfo;
-use runtime::tool_catalog::grant_id;
-use schemars::{JsonSchema, json_schema};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use store::{Query, Store, Window};
 use transcript::{Message, Millis, Seq, SessionId, SessionState, Summary, Transcript};
 
-use crate::App;
 use crate::api::sessions::{cursor, parse_cursor};
-use crate::error::{HttpError, PageError};
+use crate::error::HttpError;
 use crate::extract::{Params, SessionPath};
-use crate::openapi::{DescribeOutput, Operation};
-use runtime::draw_pool::in_place;
+use crate::html::{Html, PageError};
+use runtime::Sessions;
+use runtime::agents::AgentCatalog;
+use runtime::draw_pool::{DrawPool, in_place};
 use runtime::export::page_settings;
 use runtime::import::ImportFormat;
 use runtime::page_context::PageContext;
+use runtime::tool_catalog::{McpServerInfo, ToolCatalog, grant_id};
 use runtime::window::{self, Opened};
 
 pub(crate) const LISTED: usize = 100;
@@ -39,6 +35,17 @@ const HITS: usize = 50;
 const GRANTS: usize = 200;
 /// Limit for the weight of the messages on one page, see [`render::weight`]. The last message may exceed it.
 const PAGE_BYTES: usize = 2 * 1024 * 1024;
+
+/// The parts of the server that pages show or use.
+#[derive(Clone)]
+pub(crate) struct PageState {
+    pub(crate) store: Store,
+    pub(crate) sessions: Sessions,
+    pub(crate) agents: AgentCatalog,
+    pub(crate) tools: ToolCatalog,
+    pub(crate) context: Arc<PageContext>,
+    pub(crate) draws: DrawPool,
+}
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct HomeParams {
@@ -64,20 +71,22 @@ enum HomePart {
 }
 
 pub(crate) async fn home(
-    State(app): State<App>,
+    State(server): State<PageState>,
     params: Result<Params<HomeParams>, HttpError>,
 ) -> Result<Html, PageError> {
     let Params(HomeParams { archived, before, q, part, session }) = params?;
     if let Some(HomePart::Grants) = part {
-        return Ok(Html::new(render::grants_page(&listed_grants(&app, session.as_deref()).await?)));
+        return Ok(Html::new(render::grants_page(
+            &listed_grants(&server, session.as_deref()).await?,
+        )));
     }
     let before = before.as_deref().map(parse_cursor).transpose()?;
     let search = match q.filter(|it| !it.trim().is_empty()) {
-        Some(words) => Some(search(&app, words).await?),
+        Some(words) => Some(search(&server, words).await?),
         None => None,
     };
     let list = ListPart { archived, before, ..ListPart::default() };
-    let permit = app.draw_permit().await;
+    let permit = server.draws.permit().await;
     let search = match (part, search) {
         (Some(HomePart::Found), Some(found)) => {
             let draw = move || Html::new(render::search_results_page(&found));
@@ -85,16 +94,16 @@ pub(crate) async fn home(
         }
         (_, search) => search,
     };
-    let mut page = PageData::load(&app, &list).await?;
+    let mut page = PageData::load(&server, &list).await?;
     page.sessions.search = search;
     Ok(permit.draw(move || page.draw(None)).await)
 }
 
 /// Reads the newest grants for all sessions, and the grants of one session.
-async fn listed_grants(app: &App, session: Option<&str>) -> Result<Grants, store::Error> {
+async fn listed_grants(server: &PageState, session: Option<&str>) -> Result<Grants, store::Error> {
     let session = session.and_then(SessionId::parse);
     let summary = match &session {
-        Some(session) => app.store().summary(session).await?,
+        Some(session) => server.store.summary(session).await?,
         None => None,
     };
     let of_session = |(covers, _): (String, Millis)| {
@@ -103,7 +112,7 @@ async fn listed_grants(app: &App, session: Option<&str>) -> Result<Grants, store
         ListedGrant { address, covers }
     };
     let granted = summary.map(|(it, _)| it.granted).unwrap_or_default();
-    let (always, n_always) = app.store().newest_grants(GRANTS).await?;
+    let (always, n_always) = server.store.newest_grants(GRANTS).await?;
     let of_all = |it: store::Grant| {
         let address = format!("/api/grants/{}", it.id);
         ListedGrant { address, covers: it.covers }
@@ -115,12 +124,12 @@ async fn listed_grants(app: &App, session: Option<&str>) -> Result<Grants, store
     })
 }
 
-async fn search(app: &App, words: String) -> Result<SearchResults, store::Error> {
+async fn search(server: &PageState, words: String) -> Result<SearchResults, store::Error> {
     let query =
         Query { text: words.clone(), session: None, archived: None, limit: HITS, before: None };
-    let found = app.store().search(query).await?.hits;
+    let found = server.store.search(query).await?.hits;
     let sessions: HashSet<SessionId> = found.iter().map(|it| it.session.clone()).collect();
-    let summaries = app.store().summaries(sessions.into_iter().collect()).await?.into_iter();
+    let summaries = server.store.summaries(sessions.into_iter().collect()).await?.into_iter();
     let titles: HashMap<SessionId, String> =
         summaries.map(|(id, summary, _)| (id, summary.title().to_owned())).collect();
     let hits = found.into_iter().map(|hit| SearchHit {
@@ -154,20 +163,20 @@ enum PagePart {
 }
 
 pub(crate) async fn session(
-    State(app): State<App>,
+    State(server): State<PageState>,
     named: Result<SessionPath, HttpError>,
     params: Result<Params<PageParams>, HttpError>,
 ) -> Result<Html, PageError> {
     let (SessionPath(id), Params(params)) = (named?, params?);
-    let permit = app.draw_permit().await;
-    let opened = params.read(app.store(), &id).await?;
+    let permit = server.draws.permit().await;
+    let opened = params.read(&server.store, &id).await?;
     let opened = opened.ok_or_else(|| HttpError::no_session(id.as_str()))?;
-    let unknown = unknown(&app, &opened.shown.transcript.summary).await?;
+    let unknown = unknown(&server, &opened.shown.transcript.summary).await?;
     let page = match params.part {
         Some(PagePart::Messages) => None,
-        None => Some(PageData::load(&app, &ListPart::default()).await?),
+        None => Some(PageData::load(&server, &ListPart::default()).await?),
     };
-    let draw = move || draw_session(&app.page_context, &id, opened.fit(), page, params.at, unknown);
+    let draw = move || draw_session(&server.context, &id, opened.fit(), page, params.at, unknown);
     Ok(permit.draw(draw).await)
 }
 
@@ -306,12 +315,12 @@ fn listed_server(server: McpServerInfo) -> ListedServer {
 }
 
 impl PageData {
-    async fn load(app: &App, part: &ListPart) -> Result<Self, store::Error> {
+    async fn load(server: &PageState, part: &ListPart) -> Result<Self, store::Error> {
         Ok(Self {
-            settings: page_settings(app.store()).await?,
-            sessions: listed_sessions(app, part).await?,
-            agents: app.agents.listed(),
-            servers: app.catalog.mcp_servers().into_iter().map(listed_server).collect(),
+            settings: page_settings(&server.store).await?,
+            sessions: listed_sessions(server, part).await?,
+            agents: server.agents.listed(),
+            servers: server.tools.mcp_servers().into_iter().map(listed_server).collect(),
         })
     }
 
@@ -319,18 +328,21 @@ impl PageData {
         let Self { settings, sessions, agents, servers } = self;
         let imports = &ImportFormat::all();
         let text = render::page(&Page { settings, sessions, agents, servers, imports, open });
-        Html { text, pictures_from_elsewhere: settings.remote_images }
+        Html::new(text).with_remote_pictures(settings.remote_images)
     }
 }
 
 /// Returns the kinds of messages of the session's program version that Callboard does not recognise.
-async fn unknown(app: &App, summary: &Summary) -> Result<Option<UnknownMessages>, store::Error> {
+async fn unknown(
+    server: &PageState,
+    summary: &Summary,
+) -> Result<Option<UnknownMessages>, store::Error> {
     let linked = summary.linked.as_ref();
     let Some(version) = linked.map(|it| it.version.clone().unwrap_or_default()) else {
         return Ok(None);
     };
-    let Some(name) = app.agents.program_name(&summary.agent) else { return Ok(None) };
-    let all = app.store().unrecognized().await?.into_iter();
+    let Some(name) = server.agents.program_name(&summary.agent) else { return Ok(None) };
+    let all = server.store.unrecognized().await?.into_iter();
     let kinds = all.filter(|it| it.agent == summary.agent && it.version == version);
     let kinds: Vec<String> = kinds.map(|it| format!("{} ({})", it.kind, it.n)).collect();
     let program = format!("{name} {version}").trim_end().to_owned();
@@ -352,78 +364,35 @@ impl Default for ListPart {
 }
 
 pub(crate) async fn listed_sessions(
-    app: &App,
+    server: &PageState,
     part: &ListPart,
 ) -> Result<SessionList, store::Error> {
     let ListPart { archived, before, limit } = part;
-    let listed = app.store.sessions(Some(*archived), *limit, before.clone()).await?;
+    let listed = server.store.sessions(Some(*archived), *limit, before.clone()).await?;
     let last = listed.last().filter(|_| listed.len() == *limit);
     let more = last.map(|(id, summary, _)| {
         let archived = if *archived { "archived=true&" } else { "" };
         format!("/?{archived}before={}", cursor(id, summary))
     });
     let waits = |summary: &Summary| summary.state() == SessionState::Waiting;
-    let attention = app.store.needing_attention().await?.into_iter();
+    let attention = server.store.needing_attention().await?.into_iter();
     let waiting = attention.filter(|(_, summary, _)| waits(summary));
     let mut waiting: Vec<_> =
-        waiting.map(|(id, summary, _)| listed_session(app, id, summary)).collect();
+        waiting.map(|(id, summary, _)| listed_session(server, id, summary)).collect();
     waiting.sort_by_key(|it| Reverse(it.updated_at));
     let others = listed.into_iter().filter(|(_, summary, _)| !waits(summary));
-    let sessions = others.map(|(id, summary, _)| listed_session(app, id, summary)).collect();
+    let sessions = others.map(|(id, summary, _)| listed_session(server, id, summary)).collect();
     Ok(SessionList { waiting, sessions, archived: *archived, more, search: None })
 }
 
-fn listed_session(app: &App, id: SessionId, summary: Summary) -> ListedSession {
+fn listed_session(server: &PageState, id: SessionId, summary: Summary) -> ListedSession {
     ListedSession {
         title: summary.title().to_owned(),
         state: summary.state(),
         archived: summary.archived,
-        pending_deletion: app.sessions.is_pending_deletion(&id),
+        pending_deletion: server.sessions.is_pending_deletion(&id),
         updated_at: summary.updated_at,
         agent: summary.agent,
         id,
-    }
-}
-
-/// Response with a complete HTML page.
-pub(crate) struct Html {
-    text: String,
-    pictures_from_elsewhere: bool,
-}
-
-impl Html {
-    /// Creates an HTML page that loads resources only from this server.
-    pub(crate) fn new(text: String) -> Self {
-        Self { text, pictures_from_elsewhere: false }
-    }
-
-    /// Returns the content security policy of the page: nothing inline, and remote pictures only if
-    /// the reader allows them.
-    fn policy(&self) -> String {
-        let pictures = if self.pictures_from_elsewhere { " https: http:" } else { "" };
-        format!(
-            "default-src 'none'; script-src 'self'; style-src 'self'; \
-             img-src 'self' data:{pictures}; connect-src 'self'; form-action 'self'; \
-             base-uri 'none'; frame-ancestors 'none'"
-        )
-    }
-}
-
-impl IntoResponse for Html {
-    fn into_response(self) -> Response {
-        let headers = [
-            (CONTENT_TYPE, "text/html; charset=utf-8"),
-            (CONTENT_SECURITY_POLICY, &*self.policy()),
-            (REFERRER_POLICY, "no-referrer"),
-            (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-            (CACHE_CONTROL, "no-store"),
-        ];
-        (headers, self.text).into_response()
-    }
-}
-
-impl DescribeOutput for Html {
-    fn describe(operation: &mut Operation<'_>) {
-        operation.gives(StatusCode::OK, Some(("text/html", json_schema!({ "type": "string" }))));
     }
 }

@@ -1,25 +1,50 @@
 //! The table of all routes, which is both the router and the OpenAPI document.
 
+use axum::Json;
 use axum::http::StatusCode;
+use serde_json::Value;
 
 use crate::api::{
     approvals, blobs, bodies, contract_events, import_export, info, operation, queue, raw, read,
     search, sessions, settings,
 };
+use crate::app::App;
 use crate::auth::{gate, sign_in};
 use crate::compat::{agui, chat, v1};
 use crate::error::RequestCode::{
     AgentBusy, AgentNotFound, AlreadyDecided, AwaitingDecision, CallNotFound, CannotSteer,
     MessageNotFound, ModelNotFound, NotSupported, NothingToDo, NothingToUndo, QueueFull,
-    SessionExists, SessionNotFound, Stopping, Storage, TooManyAttempts,
+    SessionExists, SessionNotFound, Stopping, Storage, TooManyAttempts, Unauthorized,
 };
+use crate::openapi;
 use crate::pages::{self, assets};
-use crate::route::Route;
-use crate::{openapi, ws::socket};
+use crate::ws::socket;
+
+type Route = openapi::Route<App>;
+type Routes = Vec<Route>;
 
 /// Returns all routes of the HTTP server, with the descriptions that do not follow from the
 /// handlers' types. All are behind the authorization layer.
-pub(crate) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Routes {
+    let routes = [
+        page_routes(),
+        server_routes(),
+        session_routes(),
+        content_routes(),
+        queue_routes(),
+        approval_routes(),
+        compat_routes(),
+        access_routes(),
+    ];
+    routes.into_iter().flatten().collect()
+}
+
+async fn openapi_document() -> Json<Value> {
+    Json(openapi::document(&routes()))
+}
+
+/// Routes of pages and the WebSocket that keeps them current.
+fn page_routes() -> Routes {
     vec![
         Route::get("/", pages::home, "Show the page"),
         Route::get("/s/{session}", pages::session, "Show the page of a session"),
@@ -28,11 +53,47 @@ pub(crate) fn routes() -> Vec<Route> {
             assets::asset,
             "Get a file of the page: script, style or icon",
         )
-        .gives(StatusCode::OK, "*/*"),
-        Route::get("/api/openapi.json", openapi::show, "Get this OpenAPI document"),
+        .gives(StatusCode::OK, "*/*")
+        .public(),
+        Route::get("/ws", socket::open, "Open the WebSocket")
+            .gives(StatusCode::SWITCHING_PROTOCOLS, ""),
+    ]
+}
+
+/// Routes of the server itself: its agents, tools, settings, files and operation.
+fn server_routes() -> Routes {
+    vec![
+        Route::get("/api/openapi.json", openapi_document, "Get this OpenAPI document"),
         Route::get("/api/agents", info::agents, "List the configured agents"),
         Route::get("/api/tools", info::tools, "List the tools that agents may use"),
         Route::get("/api/mcp", info::mcp_servers, "List the MCP servers and their state"),
+        Route::get("/api/settings", settings::show, "Get the page settings"),
+        Route::patch("/api/settings", settings::update, "Update the page settings")
+            .refuses(&[Storage]),
+        Route::get("/api/search", search::search, "Search titles, messages, tool calls and output")
+            .refuses(&[SessionNotFound]),
+        Route::post("/api/blobs", blobs::put, "Upload a file to attach to a message")
+            .refuses(&[Storage]),
+        Route::get(
+            "/api/blobs/{hash}",
+            blobs::show,
+            "Get a file; images inline, others as a download",
+        )
+        .gives(StatusCode::OK, "*/*"),
+        Route::get("/api/sizes", operation::sizes, "Get the disk usage by session"),
+        Route::post("/api/backup", operation::backup, "Write a backup on the server's machine"),
+        Route::get("/metrics", operation::metrics, "Get metrics for Prometheus")
+            .gives(StatusCode::OK, "application/openmetrics-text"),
+        Route::get(gate::HEALTH, info::healthz, "Check that the server runs and can write")
+            .gives(StatusCode::OK, "text/plain")
+            .refuses(&[Storage])
+            .public(),
+    ]
+}
+
+/// Routes of sessions and their runs.
+fn session_routes() -> Routes {
+    vec![
         Route::get("/api/sessions", sessions::list, "List sessions, most recently changed first"),
         Route::post("/api/sessions", sessions::create, "Create a session").refuses(&[
             AgentNotFound,
@@ -55,6 +116,32 @@ pub(crate) fn routes() -> Vec<Route> {
             "Cancel the pending deletion of a session",
         )
         .refuses(&[NothingToDo]),
+        Route::post("/api/sessions/{session}/messages", sessions::send, "Send a message")
+            .refuses(&[MessageNotFound, AgentBusy, QueueFull, Stopping, Storage]),
+        Route::post(
+            "/api/sessions/{session}/cancel",
+            sessions::cancel,
+            "Cancel the active run and wait until it has ended",
+        )
+        .refuses(&[AwaitingDecision, Stopping, Storage]),
+        Route::post(
+            "/api/sessions/{session}/continue",
+            sessions::go_on,
+            "Continue after the last run",
+        )
+        .refuses(&[AgentBusy, NothingToDo, Stopping, Storage]),
+        Route::post(
+            "/api/sessions/{session}/retry",
+            sessions::retry,
+            "Run the last message again and replace its answer",
+        )
+        .refuses(&[AgentBusy, NothingToDo, Stopping, Storage]),
+    ]
+}
+
+/// Routes of a session's content.
+fn content_routes() -> Routes {
+    vec![
         Route::get("/api/sessions/{session}/events", read::events, "Read the log of a session"),
         Route::get(
             "/api/sessions/{session}/raw",
@@ -66,14 +153,45 @@ pub(crate) fn routes() -> Vec<Route> {
             read::messages,
             "List the messages of a session",
         ),
-        Route::post("/api/sessions/{session}/messages", sessions::send, "Send a message")
-            .refuses(&[MessageNotFound, AgentBusy, QueueFull, Stopping, Storage]),
         Route::get(
             "/api/sessions/{session}/contract-events",
             contract_events::follow,
             "Stream run events in the contract format",
         )
         .gives(StatusCode::OK, "text/event-stream"),
+        Route::get(
+            "/api/sessions/{session}/calls/{call}/output",
+            bodies::output,
+            "Get the complete arguments, output or result of a tool call",
+        )
+        .gives(StatusCode::OK, "*/*"),
+        Route::get(
+            "/api/sessions/{session}/texts",
+            bodies::text,
+            "Get the complete text of a long message or part",
+        )
+        .gives(StatusCode::OK, "*/*")
+        .refuses(&[MessageNotFound]),
+        Route::get(
+            "/api/sessions/{session}/answers/{answer}",
+            bodies::answer,
+            "Get an answer as HTML or as text",
+        )
+        .gives(StatusCode::OK, "*/*"),
+        Route::get(
+            "/api/sessions/{session}/export",
+            import_export::export,
+            "Export a session as a file",
+        )
+        .gives(StatusCode::OK, "*/*"),
+        Route::post("/api/sessions/import", import_export::import, "Import a session from a file")
+            .refuses(&[AgentNotFound, SessionExists, Stopping, Storage]),
+    ]
+}
+
+/// Routes of the queue of a session.
+fn queue_routes() -> Routes {
+    vec![
         Route::get("/api/sessions/{session}/queue", queue::show, "List the queued messages"),
         Route::delete("/api/sessions/{session}/queue", queue::clear, "Clear the queue")
             .refuses(&[Stopping, Storage]),
@@ -101,43 +219,12 @@ pub(crate) fn routes() -> Vec<Route> {
             "Steer the active run with a queued message",
         )
         .refuses(&[CannotSteer, Stopping, Storage]),
-        Route::post(
-            "/api/sessions/{session}/cancel",
-            sessions::cancel,
-            "Cancel the active run and wait until it has ended",
-        )
-        .refuses(&[AwaitingDecision, Stopping, Storage]),
-        Route::post(
-            "/api/sessions/{session}/continue",
-            sessions::go_on,
-            "Continue after the last run",
-        )
-        .refuses(&[AgentBusy, NothingToDo, Stopping, Storage]),
-        Route::post(
-            "/api/sessions/{session}/retry",
-            sessions::retry,
-            "Run the last message again and replace its answer",
-        )
-        .refuses(&[AgentBusy, NothingToDo, Stopping, Storage]),
-        Route::get(
-            "/api/sessions/{session}/calls/{call}/output",
-            bodies::output,
-            "Get the complete arguments, output or result of a tool call",
-        )
-        .gives(StatusCode::OK, "*/*"),
-        Route::get(
-            "/api/sessions/{session}/texts",
-            bodies::text,
-            "Get the complete text of a long message or part",
-        )
-        .gives(StatusCode::OK, "*/*")
-        .refuses(&[MessageNotFound]),
-        Route::get(
-            "/api/sessions/{session}/answers/{answer}",
-            bodies::answer,
-            "Get an answer as HTML or as text",
-        )
-        .gives(StatusCode::OK, "*/*"),
+    ]
+}
+
+/// Routes of decisions about calls, and grants.
+fn approval_routes() -> Routes {
+    vec![
         Route::post(
             "/api/sessions/{session}/calls/{call}/approval",
             approvals::decide,
@@ -170,14 +257,12 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get("/api/grants", approvals::grants, "List the grants for all sessions"),
         Route::delete("/api/grants/{grant}", approvals::revoke, "Revoke a grant for all sessions")
             .refuses(&[Storage]),
-        Route::get(
-            "/api/sessions/{session}/export",
-            import_export::export,
-            "Export a session as a file",
-        )
-        .gives(StatusCode::OK, "*/*"),
-        Route::post("/api/sessions/import", import_export::import, "Import a session from a file")
-            .refuses(&[AgentNotFound, SessionExists, Stopping, Storage]),
+    ]
+}
+
+/// Routes of the compatibility APIs.
+fn compat_routes() -> Routes {
+    vec![
         chat_route("/api/chat"),
         chat_route("/api/chat/{agent}"),
         resume_route("/api/chat/{session}/stream"),
@@ -200,27 +285,15 @@ pub(crate) fn routes() -> Vec<Route> {
             ]),
         Route::get("/v1/models", v1::list, "List the available agents as models (OpenAI)"),
         Route::get("/v1/models/{model}", v1::show, "Get an agent as a model (OpenAI)"),
-        Route::get("/api/settings", settings::show, "Get the page settings"),
-        Route::patch("/api/settings", settings::update, "Update the page settings")
-            .refuses(&[Storage]),
-        Route::get("/api/search", search::search, "Search titles, messages, tool calls and output")
-            .refuses(&[SessionNotFound]),
-        Route::post("/api/blobs", blobs::put, "Upload a file to attach to a message")
-            .refuses(&[Storage]),
-        Route::get(
-            "/api/blobs/{hash}",
-            blobs::show,
-            "Get a file; images inline, others as a download",
-        )
-        .gives(StatusCode::OK, "*/*"),
-        Route::get("/api/sizes", operation::sizes, "Get the disk usage by session"),
-        Route::post("/api/backup", operation::backup, "Write a backup on the server's machine"),
-        Route::get("/metrics", operation::metrics, "Get metrics for Prometheus")
-            .gives(StatusCode::OK, "application/openmetrics-text"),
-        Route::get("/ws", socket::open, "Open the WebSocket")
-            .gives(StatusCode::SWITCHING_PROTOCOLS, ""),
+    ]
+}
+
+/// Routes of signing in and out.
+fn access_routes() -> Routes {
+    vec![
         Route::post(gate::SIGN_IN, sign_in::sign_in, "Sign in with the password and get a cookie")
-            .refuses(&[TooManyAttempts, Storage]),
+            .refuses(&[Unauthorized, TooManyAttempts, Storage])
+            .public(),
         Route::get("/sign-out", sign_in::sign_out_page, "Show the sign-out page")
             .gives(StatusCode::OK, "text/html"),
         Route::post("/sign-out", sign_in::sign_out, "Sign out").refuses(&[Storage]),
@@ -230,9 +303,6 @@ pub(crate) fn routes() -> Vec<Route> {
             "End all sign-ins and close all WebSockets",
         )
         .refuses(&[Storage]),
-        Route::get(gate::HEALTH, info::healthz, "Check that the server runs and can write")
-            .gives(StatusCode::OK, "text/plain")
-            .refuses(&[Storage]),
     ]
 }
 

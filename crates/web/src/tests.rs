@@ -1,9 +1,11 @@
 //! Requests to every route.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use axum::body::Body;
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{Method, Request, StatusCode};
@@ -17,8 +19,17 @@ use tools::mcp::McpServers;
 use tools::policy::Policy;
 use tools::{ToolSettings, Tools, Web};
 
+use runtime::Sessions;
+use runtime::agents::{AgentCatalog, Agents};
+use runtime::hub::Hub;
+use runtime::metrics::Metrics;
+use runtime::tool_catalog::ToolCatalog;
+use store::Store;
+use tokio::sync::{mpsc, watch};
+
 use super::*;
-use crate::auth::password;
+use crate::auth::{gate, password};
+use crate::extract::BODY_MAX;
 use crate::routes::routes;
 
 const OURS: &str = "127.0.0.1:4520";
@@ -38,11 +49,11 @@ async fn app_in(data: &tempfile::TempDir) -> App {
     };
     let (alive, _) = mpsc::channel(1);
     let (_, stopping) = watch::channel(false);
-    App::new(parts_in(data), edge, alive, stopping).await.unwrap()
+    App::new(parts_in(data).await, edge, alive, stopping).await.unwrap()
 }
 
 /// Returns the parts of a server without agents, on a new store in this folder.
-fn parts_in(data: &tempfile::TempDir) -> Parts {
+async fn parts_in(data: &tempfile::TempDir) -> Parts {
     let store = Store::open(data.path(), store::Options::default()).unwrap();
     let shipped = data.path().join("shipped");
     let agents = Arc::new(Agents { agents: Vec::new(), shipped });
@@ -63,7 +74,7 @@ fn parts_in(data: &tempfile::TempDir) -> Parts {
         private: Default::default(),
         search_path: Default::default(),
     };
-    let sessions = Sessions::new(Services {
+    let sessions = Sessions::start(Services {
         store: store.clone(),
         hub: Arc::clone(&hub),
         agents: Arc::clone(&agents),
@@ -75,8 +86,16 @@ fn parts_in(data: &tempfile::TempDir) -> Parts {
         pulses: Arc::clone(&pulses),
         keeps_raw: true,
     });
-    let page_context = PageContext { agents, pulses, keeps_raw: true };
-    Parts { store, hub, sessions, catalog: ToolCatalog::new(tools), metrics, page_context }
+    Parts {
+        store,
+        hub,
+        sessions: sessions.await.unwrap(),
+        agents: AgentCatalog::new(agents),
+        tools: ToolCatalog::new(tools),
+        metrics,
+        pulses,
+        keeps_raw: true,
+    }
 }
 
 const METHODS: [Method; 8] = [
@@ -157,7 +176,7 @@ async fn errors_under_v1_have_the_form_of_openai() {
 async fn the_document_has_exactly_the_routes() {
     let data = tempfile::tempdir().unwrap();
     let router = router_on(&data).await;
-    let document = openapi::document();
+    let document = openapi::document(&routes());
     let paths = document["paths"].as_object().unwrap();
     assert!(paths.len() > 20);
     for (path, operations) in paths {
@@ -188,7 +207,7 @@ async fn the_document_has_exactly_the_routes() {
 /// Requests and responses have separate schemas, whose names must be unambiguous.
 #[test]
 fn schema_names_are_unambiguous() {
-    let (read, written) = openapi::named_schemas();
+    let (read, written) = openapi::named_schemas(&routes());
     for (name, schema) in &read {
         assert!(written.get(name).is_none_or(|it| it == schema), "{name}");
     }

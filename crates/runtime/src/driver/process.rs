@@ -352,7 +352,7 @@ fn cannot_start(start: &Start, error: &std::io::Error) -> ErrorInfo {
 }
 
 /// Ends the processes that programs of an earlier server left running.
-pub async fn end_survivors(store: &Store) -> Result<(), store::Error> {
+pub(crate) async fn end_survivors(store: &Store) -> Result<(), store::Error> {
     let ends = store.processes().await?.into_iter().map(|process| async move {
         let mark = Mark::of_agent(process.mark);
         Processes::of_earlier(process.leader, &mark).end().await;

@@ -15,7 +15,7 @@ use store::{AppendError, Store};
 use transcript::{Attachment, Event, Level, Millis, Record, Seq, SessionId, quiesce};
 
 use super::untrusted::strip_all;
-use crate::agents::Agents;
+use crate::agents::AgentCatalog;
 use crate::{clock, data_url};
 use session::Refused;
 
@@ -61,7 +61,11 @@ impl From<store::Error> for NotImported {
 }
 
 /// Reads a complete session from an exported log.
-pub fn from_log(agents: &Agents, text: &str, overrides: Overrides) -> Result<Whole, NotImported> {
+pub fn from_log(
+    agents: &AgentCatalog,
+    text: &str,
+    overrides: Overrides,
+) -> Result<Whole, NotImported> {
     let Overrides { id, agent, title } = overrides;
     let mut records = read_log(text, id.as_ref())?;
     let Some(first) = records.first() else {
@@ -87,7 +91,7 @@ pub fn from_log(agents: &Agents, text: &str, overrides: Overrides) -> Result<Who
 /// Reads a complete session from a conversation in a foreign format, and stores its files.
 pub async fn from_document(
     store: &Store,
-    agents: &Agents,
+    agents: &AgentCatalog,
     format: &Format,
     text: &str,
     overrides: Overrides,
@@ -109,7 +113,7 @@ fn named_by_content(format: &Format, text: &str) -> SessionId {
     SessionId::new(format!("{}-{}", format.word, &hash[..16]))
 }
 
-fn check_agent(agents: &Agents, name: &str) -> Result<(), NotImported> {
+fn check_agent(agents: &AgentCatalog, name: &str) -> Result<(), NotImported> {
     match agents.knows(name) {
         true => Ok(()),
         false => {

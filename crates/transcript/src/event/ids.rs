@@ -19,6 +19,11 @@ impl Seq {
     pub fn next(self) -> Self {
         Self(self.0 + 1)
     }
+
+    /// Returns the sequence number before this one, after which a range that begins here is read.
+    pub fn before(self) -> Self {
+        Self(self.0.saturating_sub(1))
+    }
 }
 
 impl fmt::Display for Seq {

@@ -12,10 +12,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use transcript::{CallId, GrantScope, Millis, Scope};
 
-use crate::App;
 use crate::error::{HttpError, RequestCode};
 use crate::extract::{CallPath, GrantPath, Input, Segment, SessionPath};
+use runtime::Sessions;
 use session::{Answered, Approval, Command, Undone};
+use store::Store;
 
 /// Name in the log for the person who decides on the page or through the API.
 pub(crate) const USER: &str = "user";
@@ -71,12 +72,12 @@ impl EditedArguments {
 }
 
 pub(crate) async fn decide(
-    State(app): State<App>,
+    State(sessions): State<Sessions>,
     CallPath { session, call }: CallPath,
     Input(input): Input<DecisionInput>,
 ) -> Result<NoContent, HttpError> {
     let approval = input.into_approval(call);
-    app.sessions.ask(&session, |reply| Command::Approve { approval, reply }).await?;
+    sessions.ask(&session, |reply| Command::Approve { approval, reply }).await?;
     Ok(NoContent)
 }
 
@@ -90,7 +91,7 @@ pub(crate) struct ResultInput {
 }
 
 pub(crate) async fn give_result(
-    State(app): State<App>,
+    State(sessions): State<Sessions>,
     CallPath { session, call: call_id }: CallPath,
     Input(input): Input<ResultInput>,
 ) -> Result<NoContent, HttpError> {
@@ -104,16 +105,16 @@ pub(crate) async fn give_result(
         }
     };
     let give = |reply| Command::GiveResult { call_id, outcome, reply };
-    app.sessions.ask(&session, give).await?;
+    sessions.ask(&session, give).await?;
     Ok(NoContent)
 }
 
 pub(crate) async fn undo(
-    State(app): State<App>,
+    State(sessions): State<Sessions>,
     CallPath { session, call: call_id }: CallPath,
 ) -> Result<Json<Undone>, HttpError> {
     let undo = |reply| Command::UndoApproval { call_id, by: USER.to_owned(), reply };
-    Ok(Json(app.sessions.ask(&session, undo).await?))
+    Ok(Json(sessions.ask(&session, undo).await?))
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -152,17 +153,17 @@ impl GrantObject {
     }
 }
 
-pub(crate) async fn grants(State(app): State<App>) -> Result<Json<GrantList>, HttpError> {
-    let grants = app.store().grants().await?.into_iter();
+pub(crate) async fn grants(State(store): State<Store>) -> Result<Json<GrantList>, HttpError> {
+    let grants = store.grants().await?.into_iter();
     let grants = grants.map(|it| GrantObject::new(it.id, it.covers, it.at));
     Ok(Json(GrantList { grants: grants.collect() }))
 }
 
 pub(crate) async fn revoke(
-    State(app): State<App>,
+    State(store): State<Store>,
     Segment(id): Segment,
 ) -> Result<NoContent, HttpError> {
-    if app.store().remove_grant(&id).await? {
+    if store.remove_grant(&id).await? {
         return Ok(NoContent);
     }
     let message = format!("there is no grant {id:?}; GET /api/grants lists all grants");
@@ -170,10 +171,10 @@ pub(crate) async fn revoke(
 }
 
 pub(crate) async fn session_grants(
-    State(app): State<App>,
+    State(store): State<Store>,
     SessionPath(session): SessionPath,
 ) -> Result<Json<GrantList>, HttpError> {
-    let found = app.store().summary(&session).await?;
+    let found = store.summary(&session).await?;
     let (summary, _) = found.ok_or_else(|| HttpError::no_session(session.as_str()))?;
     let grants = summary.granted.into_iter();
     let grants = grants.map(|(covers, at)| GrantObject::new(grant_id(&covers), covers, at));
@@ -181,9 +182,9 @@ pub(crate) async fn session_grants(
 }
 
 pub(crate) async fn revoke_session_grant(
-    State(app): State<App>,
+    State(sessions): State<Sessions>,
     GrantPath { session, grant: id }: GrantPath,
 ) -> Result<NoContent, HttpError> {
-    app.sessions.revoke_grant(&session, id, USER.to_owned()).await?;
+    sessions.revoke_grant(&session, id, USER.to_owned()).await?;
     Ok(NoContent)
 }

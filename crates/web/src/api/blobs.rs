@@ -7,11 +7,11 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::App;
 use crate::answer::Created;
 use crate::error::{HttpError, RequestCode};
 use crate::extract::{RawBody, Segment};
 use runtime::clock;
+use store::Store;
 
 /// An uploaded file, as the `attachments` of messages refer to it.
 #[derive(Serialize, JsonSchema)]
@@ -21,25 +21,25 @@ pub(crate) struct StoredFile {
 }
 
 pub(crate) async fn put(
-    State(app): State<App>,
+    State(store): State<Store>,
     RawBody(body): RawBody,
 ) -> Result<Created<StoredFile>, HttpError> {
     if body.is_empty() {
         return Err(HttpError::invalid("the file is empty"));
     }
     let size = body.len();
-    let blob = app.store().put_blob(body.to_vec(), clock::now()).await?;
+    let blob = store.put_blob(body.to_vec(), clock::now()).await?;
     Ok(Created(StoredFile { blob, size }))
 }
 
 /// Serves a stored file. Small pictures, recognised by their content, are shown inline. All other
 /// files are sent as downloads, because their content is not trusted.
 pub(crate) async fn show(
-    State(app): State<App>,
+    State(store): State<Store>,
     Segment(hash): Segment,
 ) -> Result<Response, HttpError> {
     let missing = || HttpError::new(RequestCode::NotFound, "there is no such file");
-    let blob = app.store().blob(&hash).await?;
+    let blob = store.blob(&hash).await?;
     let bytes = Bytes::from(blob.ok_or_else(missing)?);
     let picture = picture_type(&bytes);
     let headers = [

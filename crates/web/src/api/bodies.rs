@@ -1,6 +1,8 @@
 //! Content that a page fetches on demand: complete texts that it shows shortened, and answers of agents
 //! in other sessions.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::header::{
     CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
@@ -9,12 +11,13 @@ use axum::response::{AppendHeaders, IntoResponse, Response};
 use render::BodyKind;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use store::{Stored, StoredRun};
+use store::{Store, Stored, StoredRun};
 use transcript::{CallId, Record, ResponseId, RunMessage, Seq, SessionId, Transcript};
 
-use crate::App;
 use crate::error::{HttpError, RequestCode};
 use crate::extract::{AnswerPath, CallPath, Params, SessionPath};
+use runtime::draw_pool::DrawPool;
+use runtime::page_context::PageContext;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct OutputParams {
@@ -40,14 +43,15 @@ enum Format {
 }
 
 pub(crate) async fn output(
-    State(app): State<App>,
+    State(draws): State<DrawPool>,
+    State(store): State<Store>,
     CallPath { session, call }: CallPath,
     Params(OutputParams { stream, from, format, download }): Params<OutputParams>,
 ) -> Result<Response, HttpError> {
-    let permit = app.draw_permit().await;
+    let permit = draws.permit().await;
     // An id of another form belongs to no run, so no run is found.
     let run = call.run().unwrap_or_else(|| ResponseId::new(call.as_str()));
-    let found = app.store().run(&session, &run).await?;
+    let found = store.run(&session, &run).await?;
     let StoredRun { records, .. } = found.ok_or_else(|| HttpError::no_session(session.as_str()))?;
     let text = permit.draw(move || {
         let records: Vec<Record> = records.iter().map(Stored::record).collect();
@@ -97,12 +101,13 @@ pub(crate) struct TextParams {
 
 /// Returns the complete text of a message or part that a page shows shortened.
 pub(crate) async fn text(
-    State(app): State<App>,
+    State(draws): State<DrawPool>,
+    State(store): State<Store>,
     SessionPath(session): SessionPath,
     Params(TextParams { first, format, download }): Params<TextParams>,
 ) -> Result<Response, HttpError> {
-    let permit = app.draw_permit().await;
-    let records = app.store().records_around(&session, Seq(first)).await?;
+    let permit = draws.permit().await;
+    let records = store.records_around(&session, Seq(first)).await?;
     let records = records.ok_or_else(|| HttpError::no_session(session.as_str()))?;
     let draw = move || {
         let records: Vec<Record> = records.iter().map(Stored::record).collect();
@@ -143,18 +148,20 @@ enum AnswerPart {
 /// Returns an answer of an agent for display in the page of another session, earlier parts of the
 /// answer, or its source text.
 pub(crate) async fn answer(
-    State(app): State<App>,
+    State(draws): State<DrawPool>,
+    State(store): State<Store>,
+    State(context): State<Arc<PageContext>>,
     AnswerPath { session, run }: AnswerPath,
     Params(AnswerParams { format, before, part }): Params<AnswerParams>,
 ) -> Result<Response, HttpError> {
-    let permit = app.draw_permit().await;
-    let found = app.store().run(&session, &run).await?;
+    let permit = draws.permit().await;
+    let found = store.run(&session, &run).await?;
     let StoredRun { summary, head, records } =
         found.ok_or_else(|| HttpError::no_session(session.as_str()))?;
     let text = permit.draw(move || {
         let records: Vec<Record> = records.iter().map(Stored::record).collect();
         let mut transcript = Transcript::replay(&records);
-        let view = app.page_context.view_of(&session, &summary);
+        let view = context.view_of(&session, &summary);
         let message = transcript.message(run.as_str()).ok_or_else(|| no_answer(&session, &run))?;
         Ok::<_, HttpError>(match (format, part, before) {
             (Format::Text, ..) => message.run().map(RunMessage::content).unwrap_or_default(),

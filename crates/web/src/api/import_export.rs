@@ -8,16 +8,17 @@ use axum::response::{IntoResponse, Response};
 use backends::import::SideFile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use store::AppendError;
-use transcript::{Record, Seq, SessionId, Summary};
+use store::Store;
+use transcript::{Record, Seq, SessionId};
 
-use crate::App;
 use crate::answer::Created;
-use crate::api::sessions::{SessionObject, session_object};
+use crate::api::sessions::{SessionObject, SessionObjects};
 use crate::error::{HttpError, RequestCode};
 use crate::extract::{FileBody, Params, SessionPath};
+use runtime::Sessions;
+use runtime::agents::AgentCatalog;
+use runtime::draw_pool::DrawPool;
 use runtime::export::{self, Format};
-use runtime::hub::ListChange;
 use runtime::import::{
     self, Conversation, ImportFormat, Kind, NewTurns, NotImported, OBJECTS_MAX, Overrides, Plan,
     Whole, from_document, from_log,
@@ -36,12 +37,13 @@ pub(crate) struct ExportParams {
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox";
 
 pub(crate) async fn export(
-    State(app): State<App>,
+    State(draws): State<DrawPool>,
+    State(store): State<Store>,
     SessionPath(id): SessionPath,
     Params(ExportParams { format, at }): Params<ExportParams>,
 ) -> Result<Response, HttpError> {
-    let permit = app.draw_permit().await;
-    let text = export::write(app.store(), &permit, &id, format, at.map(Seq)).await?;
+    let permit = draws.permit().await;
+    let text = export::write(&store, &permit, &id, format, at.map(Seq)).await?;
     let text = text.ok_or_else(|| HttpError::no_session(id.as_str()))?;
     let kind = match format {
         Format::Html => "text/html; charset=utf-8",
@@ -84,55 +86,110 @@ pub(crate) struct ImportedObject {
     goes_on_here: bool,
 }
 
+/// The parts of the server that imports use.
+#[derive(Clone)]
+pub(crate) struct Importer {
+    pub(crate) store: Store,
+    pub(crate) sessions: Sessions,
+    pub(crate) agents: AgentCatalog,
+    pub(crate) objects: SessionObjects,
+}
+
 /// Imports a conversation file as a session. If a program's conversation was imported before, only
 /// its new turns are added.
 pub(crate) async fn import(
-    State(app): State<App>,
+    State(importer): State<Importer>,
     Params(params): Params<ImportParams>,
     FileBody(body): FileBody,
 ) -> Result<Created<ImportedObject>, HttpError> {
     let imported = import::run_blocking(async move {
         let text = std::str::from_utf8(&body)
             .map_err(|_| HttpError::invalid("this is not a conversation file: it is not text"))?;
-        import_text(&app, params, text).await
+        importer.import_text(params, text).await
     });
     let stopping = || HttpError::new(RequestCode::Stopping, "the import was stopped; try again");
     imported.await.unwrap_or_else(|| Err(stopping())).map(Created)
 }
 
-async fn import_text(
-    app: &App,
-    params: ImportParams,
-    text: &str,
-) -> Result<ImportedObject, HttpError> {
-    let ImportParams { format, id, agent, title, is_final } = params;
-    let id = id.as_deref().map(parse_name).transpose()?;
-    let title = title.filter(|it| !it.trim().is_empty());
-    let Envelope { transcript, side_files } = Envelope::read(text);
-    refuse_too_many(&transcript)?;
-    let kind = format.kind(&transcript).ok_or_else(|| {
-        HttpError::invalid(
-            "the file is no conversation of Claude Code, Codex or Pi, and no export of a session; if it \
-             is something else, name its format",
-        )
-    })?;
-    let overrides = Overrides { id, agent, title };
-    let agents = &app.agents;
-    match kind {
-        Kind::Log => import_whole(app, from_log(agents, text, overrides)?).await,
-        Kind::Document(format) => {
-            let whole = from_document(app.store(), agents, format, text, overrides).await?;
-            import_whole(app, whole).await
+impl Importer {
+    async fn import_text(
+        &self,
+        params: ImportParams,
+        text: &str,
+    ) -> Result<ImportedObject, HttpError> {
+        let ImportParams { format, id, agent, title, is_final } = params;
+        let id = id.as_deref().map(parse_name).transpose()?;
+        let title = title.filter(|it| !it.trim().is_empty());
+        let Envelope { transcript, side_files } = Envelope::read(text);
+        refuse_too_many(&transcript)?;
+        let kind = format.kind(&transcript).ok_or_else(|| {
+            HttpError::invalid(
+                "the file is no conversation of Claude Code, Codex or Pi, and no export of a session; if it \
+                 is something else, name its format",
+            )
+        })?;
+        let overrides = Overrides { id, agent, title };
+        let agents = &self.agents;
+        match kind {
+            Kind::Log => self.import_whole(from_log(agents, text, overrides)?).await,
+            Kind::Document(format) => {
+                let whole = from_document(&self.store, agents, format, text, overrides).await?;
+                self.import_whole(whole).await
+            }
+            Kind::Program(_) if overrides.agent.is_some() || overrides.title.is_some() => {
+                let message = "a program's conversation continues with that program and gets its title \
+                               from the messages: omit `agent` and `title`";
+                Err(HttpError::invalid(message))
+            }
+            Kind::Program(kind) => {
+                let conversation = Conversation { kind, text: transcript, side_files, is_final };
+                self.import_conversation(&conversation, overrides.id).await
+            }
         }
-        Kind::Program(_) if overrides.agent.is_some() || overrides.title.is_some() => {
-            let message = "a program's conversation continues with that program and gets its title \
-                           from the messages: omit `agent` and `title`";
-            Err(HttpError::invalid(message))
-        }
-        Kind::Program(kind) => {
-            let conversation = Conversation { kind, text: transcript, side_files, is_final };
-            import_conversation(app, &conversation, overrides.id).await
-        }
+    }
+
+    async fn import_whole(&self, whole: Whole) -> Result<ImportedObject, HttpError> {
+        let Whole { session, records, turns, is_named_by_content } = whole;
+        let added_turns = match make_session(&self.sessions, &session, records).await {
+            Ok(()) => turns,
+            Err(error) if error.code == RequestCode::SessionExists && is_named_by_content => 0,
+            Err(error) => return Err(error),
+        };
+        let session = self.objects.read(session).await?;
+        Ok(ImportedObject { session, added_turns, goes_on_here: false })
+    }
+
+    async fn import_conversation(
+        &self,
+        conversation: &Conversation,
+        name: Option<SessionId>,
+    ) -> Result<ImportedObject, HttpError> {
+        let (session, added_turns, goes_on_here) = loop {
+            let plan = import::plan(&self.store, &self.agents, conversation, name.clone()).await?;
+            let plan = plan.ok_or_else(|| {
+                HttpError::invalid(
+                    "the file is not a conversation of this program, or has no completed turn yet",
+                )
+            })?;
+            let new = match plan {
+                Plan::Nothing { session } => break (session, 0, false),
+                Plan::ContinuedHere { session } => break (session, 0, true),
+                Plan::Add(new) => new.with_stored_pictures(&self.store).await?,
+            };
+            let NewTurns { session, turns, addition } = new;
+            if addition.head == Seq(0) {
+                make_session(&self.sessions, &session, addition.records).await?;
+                break (session, turns, false);
+            }
+            match self.sessions.ask(&session, |reply| Command::Add { addition, reply }).await {
+                Ok(()) => break (session, turns, false),
+                // The session has changed in the meantime: plan the import again.
+                Err(Refused::Busy) => (),
+                Err(refused) => return Err(refused.into()),
+            }
+        };
+        let session = self.objects.read(session).await?;
+        Ok(ImportedObject { session, added_turns, goes_on_here })
     }
 }
 
@@ -145,50 +202,6 @@ fn refuse_too_many(text: &str) -> Result<(), HttpError> {
          conversations"
     );
     Err(HttpError::new(RequestCode::TooLarge, message))
-}
-
-async fn import_whole(app: &App, whole: Whole) -> Result<ImportedObject, HttpError> {
-    let Whole { session, records, turns, is_named_by_content } = whole;
-    let added_turns = match make_session(app, &session, records).await {
-        Ok(()) => turns,
-        Err(error) if error.code == RequestCode::SessionExists && is_named_by_content => 0,
-        Err(error) => return Err(error),
-    };
-    let session = session_object(app, session).await?;
-    Ok(ImportedObject { session, added_turns, goes_on_here: false })
-}
-
-async fn import_conversation(
-    app: &App,
-    conversation: &Conversation,
-    name: Option<SessionId>,
-) -> Result<ImportedObject, HttpError> {
-    let (session, added_turns, goes_on_here) = loop {
-        let plan = import::plan(app.store(), &app.agents, conversation, name.clone()).await?;
-        let plan = plan.ok_or_else(|| {
-            HttpError::invalid(
-                "the file is not a conversation of this program, or has no completed turn yet",
-            )
-        })?;
-        let new = match plan {
-            Plan::Nothing { session } => break (session, 0, false),
-            Plan::ContinuedHere { session } => break (session, 0, true),
-            Plan::Add(new) => new.with_stored_pictures(app.store()).await?,
-        };
-        let NewTurns { session, turns, addition } = new;
-        if addition.head == Seq(0) {
-            make_session(app, &session, addition.records).await?;
-            break (session, turns, false);
-        }
-        match app.sessions.ask(&session, |reply| Command::Add { addition, reply }).await {
-            Ok(()) => break (session, turns, false),
-            // The session has changed in the meantime: plan the import again.
-            Err(Refused::Busy) => (),
-            Err(refused) => return Err(refused.into()),
-        }
-    };
-    let session = session_object(app, session).await?;
-    Ok(ImportedObject { session, added_turns, goes_on_here })
 }
 
 /// A conversation file to import, with its side files if there are any.
@@ -218,26 +231,17 @@ fn side_files<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<SideFile>, D::Er
 }
 
 pub(crate) async fn make_session(
-    app: &App,
+    sessions: &Sessions,
     id: &SessionId,
     records: Arc<[Record]>,
 ) -> Result<(), HttpError> {
-    let written = app.store().import(id, Arc::clone(&records)).await;
-    written.map_err(|error| match error {
-        AppendError::Conflict { .. } => {
+    sessions.import(id, records).await.map_err(|refused| match refused {
+        Refused::Exists => {
             let message = format!("session {id} exists already; choose another id with ?id=");
             HttpError::new(RequestCode::SessionExists, message)
         }
-        error => error.into(),
-    })?;
-    let mut summary = Summary::default();
-    for record in &*records {
-        summary.apply(record);
-    }
-    let head = Seq(records.len() as u64);
-    let change = ListChange::Changed { id: id.clone(), summary: Box::new(summary), head };
-    app.hub.publish_list_change(change);
-    Ok(())
+        refused => refused.into(),
+    })
 }
 
 impl From<NotImported> for HttpError {

@@ -1,6 +1,7 @@
 //! Operation of the server: metrics, disk usage, and online backups.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
@@ -10,13 +11,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use transcript::SessionId;
 
-use crate::App;
 use crate::error::HttpError;
 use crate::extract::{Input, Params};
+use runtime::metrics::Metrics;
+use store::Store;
 
-pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, HttpError> {
-    let store = app.store();
-    let text = app.metrics.encode(&store.stats(), &store.unrecognized().await?);
+pub(crate) async fn metrics(
+    State(store): State<Store>,
+    State(metrics): State<Arc<Metrics>>,
+) -> Result<Response, HttpError> {
+    let text = metrics.encode(&store.stats(), &store.unrecognized().await?);
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(CONTENT_TYPE, kind)], text).into_response())
 }
@@ -56,12 +60,12 @@ struct SessionSize {
 }
 
 pub(crate) async fn sizes(
-    State(app): State<App>,
+    State(store): State<Store>,
     Params(params): Params<SizesParams>,
 ) -> Result<Json<SizesReport>, HttpError> {
     let limit = params.limit.unwrap_or(50).clamp(1, 1000);
-    let total = app.store().total_size().await?;
-    let sessions = app.store().sizes(limit).await?;
+    let total = store.total_size().await?;
+    let sessions = store.sizes(limit).await?;
     let total = TotalSize { database: total.database, wal: total.wal, free: total.free };
     let sessions = sessions.into_iter().map(SessionSize::from).collect();
     Ok(Json(SizesReport { total, sessions }))
@@ -88,13 +92,13 @@ pub(crate) struct BackupMade {
 }
 
 pub(crate) async fn backup(
-    State(app): State<App>,
+    State(store): State<Store>,
     Input(BackupInput { file }): Input<BackupInput>,
 ) -> Result<Json<BackupMade>, HttpError> {
     if !file.is_absolute() {
         return Err(HttpError::invalid("'file' must be a full path on the server's machine"));
     }
-    let bytes = app.store().backup(&file).await.map_err(|error| {
+    let bytes = store.backup(&file).await.map_err(|error| {
         HttpError::invalid(format!("{} could not be written: {error}", file.display()))
     })?;
     Ok(Json(BackupMade { file, bytes }))

@@ -7,12 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use transcript::{Attachment, MessageId, Millis, QueuedMessage, SendMode, Sender};
 
-use crate::App;
 use crate::answer::Accepted;
 use crate::api::sessions::Sent;
 use crate::error::HttpError;
 use crate::extract::{Input, MessagePath, SessionPath};
+use runtime::Sessions;
 use session::{Command, QueuedChange};
+use store::Store;
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct QueueObject {
@@ -45,13 +46,13 @@ impl From<QueuedMessage> for QueuedObject {
 }
 
 pub(crate) async fn show(
-    State(app): State<App>,
+    State(store): State<Store>,
     SessionPath(id): SessionPath,
 ) -> Result<Json<QueueObject>, HttpError> {
-    if app.store().head(&id).await?.is_none() {
+    if store.head(&id).await?.is_none() {
         return Err(HttpError::no_session(id.as_str()));
     }
-    let queue = app.store().queue(&id).await?;
+    let queue = store.queue(&id).await?;
     Ok(Json(QueueObject { messages: queue.messages.into_iter().map(QueuedObject::from).collect() }))
 }
 
@@ -65,7 +66,7 @@ pub(crate) struct ChangeInput {
 }
 
 pub(crate) async fn change(
-    State(app): State<App>,
+    State(sessions): State<Sessions>,
     MessagePath { session, message }: MessagePath,
     Input(ChangeInput { text, position }): Input<ChangeInput>,
 ) -> Result<NoContent, HttpError> {
@@ -79,7 +80,7 @@ pub(crate) async fn change(
     for change in changes {
         let message_id = message.clone();
         let command = |reply| Command::ChangeQueued { message_id, change, reply };
-        app.sessions.ask(&session, command).await?;
+        sessions.ask(&session, command).await?;
     }
     Ok(NoContent)
 }
@@ -93,36 +94,36 @@ pub(crate) fn words(text: String) -> Result<QueuedChange, HttpError> {
 }
 
 pub(crate) async fn remove(
-    State(app): State<App>,
+    State(sessions): State<Sessions>,
     MessagePath { session, message: message_id }: MessagePath,
 ) -> Result<NoContent, HttpError> {
     let change = QueuedChange::Dropped;
     let command = |reply| Command::ChangeQueued { message_id, change, reply };
-    app.sessions.ask(&session, command).await?;
+    sessions.ask(&session, command).await?;
     Ok(NoContent)
 }
 
 pub(crate) async fn steer(
-    State(app): State<App>,
+    State(sessions): State<Sessions>,
     MessagePath { session, message: message_id }: MessagePath,
 ) -> Result<Accepted<Sent>, HttpError> {
     let command = |reply| Command::SteerQueued { message_id, reply };
-    let receipt = app.sessions.ask(&session, command).await?;
+    let receipt = sessions.ask(&session, command).await?;
     Ok(Accepted(receipt.into()))
 }
 
 pub(crate) async fn release(
-    State(app): State<App>,
+    State(sessions): State<Sessions>,
     SessionPath(id): SessionPath,
 ) -> Result<NoContent, HttpError> {
-    app.sessions.ask(&id, |reply| Command::ReleaseQueue { reply }).await?;
+    sessions.ask(&id, |reply| Command::ReleaseQueue { reply }).await?;
     Ok(NoContent)
 }
 
 pub(crate) async fn clear(
-    State(app): State<App>,
+    State(sessions): State<Sessions>,
     SessionPath(id): SessionPath,
 ) -> Result<NoContent, HttpError> {
-    app.sessions.ask(&id, |reply| Command::ClearQueue { reply }).await?;
+    sessions.ask(&id, |reply| Command::ClearQueue { reply }).await?;
     Ok(NoContent)
 }

@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use store::{NumberedLine, Store, Stored};
 use transcript::{Millis, ResponseId, RunMessage, Seq, SessionId};
 
-use crate::App;
 use crate::error::HttpError;
 use crate::extract::{Params, SessionPath};
 use crate::openapi::{DescribeOutput, Operation};
@@ -77,28 +76,28 @@ pub(crate) struct RawLine {
 }
 
 pub(crate) async fn lines(
-    State(app): State<App>,
+    State(store): State<Store>,
     SessionPath(id): SessionPath,
     Params(params): Params<RawParams>,
 ) -> Result<RawAnswer, HttpError> {
-    if app.store().head(&id).await?.is_none() {
+    if store.head(&id).await?.is_none() {
         return Err(HttpError::no_session(id.as_str()));
     }
     let (format, limit) = (params.format, params.limit);
     let is_about_something = params.part.is_some() || params.run.is_some();
-    let query = LineQuery::new(app.store(), id, &params).await?;
+    let query = LineQuery::new(&store, id, &params).await?;
     match format {
         Format::Json => {
             let limit = limit.unwrap_or(LIMIT).clamp(1, LIMIT);
-            let lines = query.read(app.store(), limit).await?;
+            let lines = query.read(&store, limit).await?;
             Ok(RawAnswer::Page(RawPage { lines: lines.into_iter().map(RawLine::from).collect() }))
         }
         Format::Text => {
             let left = limit.map_or(usize::MAX, |it| it.max(1));
-            if is_about_something && query.read(app.store(), 1).await?.is_empty() {
+            if is_about_something && query.read(&store, 1).await?.is_empty() {
                 return Ok(RawAnswer::Text(NO_LINES.into()));
             }
-            Ok(RawAnswer::Text(Body::from_stream(text(app.store().clone(), query, left))))
+            Ok(RawAnswer::Text(Body::from_stream(text(store.clone(), query, left))))
         }
     }
 }

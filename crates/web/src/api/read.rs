@@ -1,10 +1,12 @@
 //! Reading a session: its log, and its messages in several formats.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::HOST;
 use formats::callboard::ChatMessage;
-use formats::ui::FileUrl;
+use formats::ui::{FileUrl, Profile};
 use formats::{contract, openai};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -12,11 +14,11 @@ use serde_json::{Map, Value, json};
 use store::{ReadRange, Store, Stored, Window};
 use transcript::{Attachment, Content, Message, Record, Seq, SessionId, Transcript, UserMessage};
 
-use crate::App;
 use crate::answer::Written;
-use crate::compat::chat::ProfileNumber;
+use crate::auth::hosts::Hosts;
 use crate::error::HttpError;
 use crate::extract::{Params, SessionPath};
+use runtime::draw_pool::DrawPool;
 use runtime::window::{self, Opened};
 
 /// Maximum number of records or messages of a page. A larger requested limit is reduced, not
@@ -42,7 +44,8 @@ pub(crate) struct EventsPage {
 }
 
 pub(crate) async fn events(
-    State(app): State<App>,
+    State(draws): State<DrawPool>,
+    State(store): State<Store>,
     SessionPath(id): SessionPath,
     Params(params): Params<EventsParams>,
 ) -> Result<Written<EventsPage>, HttpError> {
@@ -52,8 +55,8 @@ pub(crate) async fn events(
         limit: params.limit.unwrap_or(LIMIT).clamp(1, LIMIT),
         deltas: params.deltas,
     };
-    let permit = app.draw_permit().await;
-    let page = app.store().read(&id, range).await?;
+    let permit = draws.permit().await;
+    let page = store.read(&id, range).await?;
     if page.head == Seq(0) {
         return Err(HttpError::no_session(id.as_str()));
     }
@@ -83,6 +86,28 @@ pub(crate) struct MessagesParams {
     /// Major version of the AI SDK in whose format messages are returned, for `format=ui`.
     #[serde(default)]
     profile: ProfileNumber,
+}
+
+/// Major version of the AI SDK.
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+pub(crate) enum ProfileNumber {
+    #[serde(rename = "5")]
+    Five,
+    #[default]
+    #[serde(rename = "6")]
+    Six,
+    #[serde(rename = "7")]
+    Seven,
+}
+
+impl From<ProfileNumber> for Profile {
+    fn from(number: ProfileNumber) -> Self {
+        match number {
+            ProfileNumber::Five => Self::V5,
+            ProfileNumber::Six => Self::V6,
+            ProfileNumber::Seven => Self::V7,
+        }
+    }
 }
 
 /// Format in which the messages of a session are returned; see docs/formats.md.
@@ -130,31 +155,33 @@ enum ShownMessage {
 }
 
 pub(crate) async fn messages(
-    State(app): State<App>,
+    State(store): State<Store>,
+    State(draws): State<DrawPool>,
+    State(hosts): State<Arc<Hosts>>,
     SessionPath(id): SessionPath,
     Params(params): Params<MessagesParams>,
     headers: HeaderMap,
 ) -> Result<Written<MessagesPage>, HttpError> {
     let host = headers.get(HOST).and_then(|it| it.to_str().ok()).unwrap_or_default().to_owned();
-    let permit = app.draw_permit().await;
+    let permit = draws.permit().await;
     let limit = params.limit.unwrap_or(100).clamp(1, LIMIT);
     let window = Window { before: params.before.map(Seq), limit };
     let at = params.at.map(Seq);
     let found = match params.format {
-        Format::UiV4 => read_counted(app.store(), &id, at, window).await,
-        _ => read_page(app.store(), &id, at, window).await,
+        Format::UiV4 => read_counted(&store, &id, at, window).await,
+        _ => read_page(&store, &id, at, window).await,
     };
     let found = found?.ok_or_else(|| HttpError::no_session(id.as_str()))?;
-    Ok(permit.draw(move || write_messages(&app, found, &params, &host)).await)
+    Ok(permit.draw(move || write_messages(&hosts, found, &params, &host)).await)
 }
 
 fn write_messages(
-    app: &App,
+    hosts: &Hosts,
     found: Opened,
     params: &MessagesParams,
     host: &str,
 ) -> Written<MessagesPage> {
-    let file_url = |file: &Attachment| app.file_url(host, file);
+    let file_url = |file: &Attachment| hosts.file_url(host, file);
     let Opened { mut transcript, earlier: next, .. } = found;
     transcript.messages.retain(|message| !message.superseded);
     let mut messages = in_words(&transcript, params, &file_url);

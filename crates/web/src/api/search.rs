@@ -5,10 +5,9 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use store::{Cursor, Query};
+use store::{Cursor, Query, Store};
 use transcript::{Millis, Seq, SessionId};
 
-use crate::App;
 use crate::error::HttpError;
 use crate::extract::Params;
 
@@ -54,7 +53,7 @@ struct Piece {
 }
 
 pub(crate) async fn search(
-    State(app): State<App>,
+    State(store): State<Store>,
     Params(params): Params<SearchParams>,
 ) -> Result<Json<SearchPage>, HttpError> {
     let SearchParams { q, session_id, archived, limit, before } = params;
@@ -64,7 +63,7 @@ pub(crate) async fn search(
     let unreadable = || HttpError::invalid("'before' must be the 'next' of the previous page");
     let before = before.map(|it| Cursor::parse(&it).ok_or_else(unreadable)).transpose()?;
     let query = Query { text: q, session, archived, limit, before };
-    let found = app.store().search(query).await?;
+    let found = store.search(query).await?;
     let next = found.next.map(|it| it.to_string());
     let hits = found.hits.into_iter().map(Hit::from).collect();
     Ok(Json(SearchPage { hits, next }))

@@ -1,6 +1,7 @@
 //! Sessions over HTTP: create, list, update, send and cancel.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -8,19 +9,19 @@ use axum::extract::State;
 use axum::response::NoContent;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use store::MessageKind;
+use store::{MessageKind, Store};
 use transcript::{
     Attachment, ClientId, Event, MessageId, Millis, ResponseId, RewindReason, SendMode, SentForm,
     Seq, SessionId, SessionState, Summary,
 };
 
-use crate::App;
 use crate::answer::{Accepted, Created};
 use crate::error::{HttpError, RequestCode};
 use crate::extract::{Input, Params, SessionPath};
-use runtime::NewSession;
+use runtime::agents::AgentCatalog;
 use runtime::clock;
-use runtime::pulse::Pulse;
+use runtime::pulse::{Pulse, Pulses};
+use runtime::{NewSession, Sessions};
 use session::{Command, MessageState, NewMessage, Receipt, SessionPatch};
 
 #[derive(Serialize, JsonSchema)]
@@ -82,6 +83,22 @@ impl From<&Pulse> for ProgramObject {
     }
 }
 
+/// Reads session objects: from the log, with the activity of the session's program.
+#[derive(Clone)]
+pub(crate) struct SessionObjects {
+    pub(crate) store: Store,
+    pub(crate) pulses: Arc<Pulses>,
+}
+
+impl SessionObjects {
+    pub(crate) async fn read(&self, id: SessionId) -> Result<SessionObject, HttpError> {
+        let found = self.store.summary(&id).await?;
+        let (summary, head) = found.ok_or_else(|| HttpError::no_session(id.as_str()))?;
+        let program = self.pulses.of(&id).map(|it| ProgramObject::from(&*it));
+        Ok(SessionObject { program, ..SessionObject::new(id, &summary, head) })
+    }
+}
+
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     archived: Option<bool>,
@@ -100,12 +117,12 @@ pub(crate) struct SessionList {
 }
 
 pub(crate) async fn list(
-    State(app): State<App>,
+    State(store): State<Store>,
     Params(params): Params<ListParams>,
 ) -> Result<Json<SessionList>, HttpError> {
     let limit = params.limit.unwrap_or(100).clamp(1, LIST_LIMIT);
     let before = params.before.as_deref().map(parse_cursor).transpose()?;
-    let listed = app.store().sessions(params.archived, limit, before).await?;
+    let listed = store.sessions(params.archived, limit, before).await?;
     let next = (listed.len() == limit).then(|| listed.last()).flatten();
     let next = next.map(|(id, summary, _)| cursor(id, summary));
     let sessions = listed
@@ -138,7 +155,9 @@ pub(crate) struct CreateInput {
 }
 
 pub(crate) async fn create(
-    State(app): State<App>,
+    State(sessions): State<Sessions>,
+    State(agents): State<AgentCatalog>,
+    State(objects): State<SessionObjects>,
     Input(input): Input<CreateInput>,
 ) -> Result<Created<SessionObject>, HttpError> {
     let CreateInput { id, agent, title, workspace } = input;
@@ -148,14 +167,14 @@ pub(crate) async fn create(
             HttpError::invalid("a session id is 1 to 128 letters, digits, '-' or '_'")
         })?,
     };
-    let default = || app.agents.default_id().unwrap_or_default().to_owned();
+    let default = || agents.default_id().unwrap_or_default().to_owned();
     let agent = agent.unwrap_or_else(default);
-    let own = app.agents.workspace(&agent);
+    let own = agents.workspace(&agent);
     let workspace = workspace.map(|named| existing_folder(&own, &named)).transpose()?;
     let title = title.filter(|it| !it.trim().is_empty());
     let session = NewSession { id: id.clone(), agent, title, workspace };
-    app.sessions.create(session).await?;
-    session_object(&app, id).await.map(Created)
+    sessions.create(session).await?;
+    objects.read(id).await.map(Created)
 }
 
 fn existing_folder(own: &Path, named: &str) -> Result<String, HttpError> {
@@ -168,10 +187,10 @@ fn existing_folder(own: &Path, named: &str) -> Result<String, HttpError> {
 }
 
 pub(crate) async fn show(
-    State(app): State<App>,
+    State(objects): State<SessionObjects>,
     SessionPath(id): SessionPath,
 ) -> Result<Json<SessionObject>, HttpError> {
-    session_object(&app, id).await.map(Json)
+    objects.read(id).await.map(Json)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -185,28 +204,23 @@ pub(crate) struct UpdateInput {
 }
 
 pub(crate) async fn update(
-    State(app): State<App>,
+    State(sessions): State<Sessions>,
+    State(agents): State<AgentCatalog>,
+    State(objects): State<SessionObjects>,
     SessionPath(id): SessionPath,
     Input(UpdateInput { title, archived, workspace }): Input<UpdateInput>,
 ) -> Result<Json<SessionObject>, HttpError> {
     let workspace = match workspace {
         Some(named) => {
-            let agent = app.sessions.agent_of(&id).await?;
+            let agent = sessions.agent_of(&id).await?;
             let agent = agent.ok_or_else(|| HttpError::no_session(id.as_str()))?;
-            Some(existing_folder(&app.agents.workspace(&agent), &named)?)
+            Some(existing_folder(&agents.workspace(&agent), &named)?)
         }
         None => None,
     };
     let patch = SessionPatch { title, archived, workspace };
-    app.sessions.ask(&id, |reply| Command::Update { patch, reply }).await?;
-    session_object(&app, id).await.map(Json)
-}
-
-pub(crate) async fn session_object(app: &App, id: SessionId) -> Result<SessionObject, HttpError> {
-    let found = app.store().summary(&id).await?;
-    let (summary, head) = found.ok_or_else(|| HttpError::no_session(id.as_str()))?;
-    let program = app.page_context.pulses.of(&id).map(|it| ProgramObject::from(&*it));
-    Ok(SessionObject { program, ..SessionObject::new(id, &summary, head) })
+    sessions.ask(&id, |reply| Command::Update { patch, reply }).await?;
+    objects.read(id).await.map(Json)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -220,26 +234,27 @@ pub(crate) struct DeleteParams {
 const MAX_DELETION_DELAY: u64 = 3600;
 
 pub(crate) async fn delete(
-    State(app): State<App>,
+    State(sessions): State<Sessions>,
     SessionPath(id): SessionPath,
     Params(DeleteParams { seconds }): Params<DeleteParams>,
 ) -> Result<NoContent, HttpError> {
     match seconds {
         Some(seconds) => {
             let after = Duration::from_secs(seconds.min(MAX_DELETION_DELAY));
-            app.sessions.delete_after(&id, after).await?;
+            sessions.delete_after(&id, after).await?;
         }
-        None => app.sessions.ask(&id, |reply| Command::Delete { reply }).await?,
+        None => sessions.ask(&id, |reply| Command::Delete { reply }).await?,
     }
     Ok(NoContent)
 }
 
 pub(crate) async fn restore(
-    State(app): State<App>,
+    State(sessions): State<Sessions>,
+    State(objects): State<SessionObjects>,
     SessionPath(id): SessionPath,
 ) -> Result<Json<SessionObject>, HttpError> {
-    let session = session_object(&app, id.clone()).await?;
-    if !app.sessions.restore(&id).await {
+    let session = objects.read(id.clone()).await?;
+    if !sessions.restore(&id).await {
         let message = "the session has no pending deletion; a completed deletion cannot be undone";
         return Err(HttpError::new(RequestCode::NothingToDo, message));
     }
@@ -265,31 +280,32 @@ impl SendInput {
     /// Sends the message to a session, or replaces an earlier message of the session with it.
     pub(crate) async fn send_to(
         mut self,
-        app: &App,
+        store: &Store,
+        sessions: &Sessions,
         session: &SessionId,
     ) -> Result<Receipt, HttpError> {
         let earlier = match self.replaces.take() {
             // A repeated request sends one message, and the earlier message is already replaced.
-            Some(earlier) if !self.is_known(app, session).await? => earlier,
+            Some(earlier) if !self.is_known(store, session).await? => earlier,
             _ => {
-                let message = self.into_message(app).await?;
-                return Ok(app.sessions.send(session, message).await?);
+                let message = self.into_message(store).await?;
+                return Ok(sessions.send(session, message).await?);
             }
         };
-        let mut message = self.into_message(app).await?;
+        let mut message = self.into_message(store).await?;
         // An edited message keeps its links to files, because the editor shows only the text.
-        let sent = as_sent(app, session, &earlier).await?;
+        let sent = as_sent(store, session, &earlier).await?;
         message.sent = sent.and_then(|it| it.links_with(&message.text, &message.attachments));
         let edit = |reply| Command::Edit { earlier, message, reply };
-        Ok(app.sessions.ask(session, edit).await?)
+        Ok(sessions.ask(session, edit).await?)
     }
 
-    async fn is_known(&self, app: &App, session: &SessionId) -> Result<bool, store::Error> {
+    async fn is_known(&self, store: &Store, session: &SessionId) -> Result<bool, store::Error> {
         let Some(client_id) = &self.client_id else { return Ok(false) };
-        Ok(app.store().message_of_client_id(session, client_id).await?.is_some())
+        Ok(store.message_of_client_id(session, client_id).await?.is_some())
     }
 
-    async fn into_message(self, app: &App) -> Result<NewMessage, HttpError> {
+    async fn into_message(self, store: &Store) -> Result<NewMessage, HttpError> {
         if self.text.trim().is_empty() && self.attachments.is_empty() {
             return Err(HttpError::invalid("the message is empty: give it a text"));
         }
@@ -297,19 +313,19 @@ impl SendInput {
             return Err(HttpError::invalid("clientId must have 1 to 128 bytes"));
         }
         let Self { text, client_id, attachments, mode, replaces: _ } = self;
-        check_attachments(app, &attachments).await?;
+        check_attachments(store, &attachments).await?;
         let client_tools = Vec::new();
         Ok(NewMessage { text, client_id, attachments, mode, from: None, client_tools, sent: None })
     }
 }
 
 async fn as_sent(
-    app: &App,
+    store: &Store,
     session: &SessionId,
     message: &MessageId,
 ) -> Result<Option<SentForm>, HttpError> {
     let said = MessageKind::Said;
-    let records = app.store().records_of_message(session, said, message.as_str()).await?;
+    let records = store.records_of_message(session, said, message.as_str()).await?;
     Ok(records.iter().find_map(|it| match it.record().event {
         Event::UserMessage { sent, .. } => sent,
         _ => None,
@@ -317,9 +333,9 @@ async fn as_sent(
 }
 
 /// Checks that the attachments of a message are stored files of the given sizes.
-async fn check_attachments(app: &App, attachments: &[Attachment]) -> Result<(), HttpError> {
+async fn check_attachments(store: &Store, attachments: &[Attachment]) -> Result<(), HttpError> {
     for Attachment { blob, name, size, .. } in attachments {
-        let found = app.store().blob(blob).await?;
+        let found = store.blob(blob).await?;
         if found.is_none_or(|bytes| bytes.len() as u64 != *size) {
             let message =
                 format!("attachment {name:?}: POST it to /api/blobs first, and give its size");
@@ -344,11 +360,12 @@ impl From<Receipt> for Sent {
 }
 
 pub(crate) async fn send(
-    State(app): State<App>,
+    State(store): State<Store>,
+    State(sessions): State<Sessions>,
     SessionPath(id): SessionPath,
     Input(input): Input<SendInput>,
 ) -> Result<Accepted<Sent>, HttpError> {
-    Ok(Accepted(input.send_to(&app, &id).await?.into()))
+    Ok(Accepted(input.send_to(&store, &sessions, &id).await?.into()))
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -368,12 +385,12 @@ pub(crate) struct CancelParams {
 }
 
 pub(crate) async fn cancel(
-    State(app): State<App>,
+    State(sessions): State<Sessions>,
     SessionPath(id): SessionPath,
     Params(CancelParams { unless_asking }): Params<CancelParams>,
 ) -> Result<Json<Cancelled>, HttpError> {
     let by = "user".to_owned();
-    let run = app.sessions.ask(&id, |reply| Command::Cancel { by, unless_asking, reply }).await?;
+    let run = sessions.ask(&id, |reply| Command::Cancel { by, unless_asking, reply }).await?;
     Ok(Json(Cancelled { cancelled: run.is_some(), response_id: run }))
 }
 
@@ -384,18 +401,18 @@ pub(crate) struct Started {
 }
 
 pub(crate) async fn go_on(
-    State(app): State<App>,
+    State(sessions): State<Sessions>,
     SessionPath(id): SessionPath,
 ) -> Result<Accepted<Started>, HttpError> {
-    let response_id = app.sessions.ask(&id, |reply| Command::Continue { reply }).await?;
+    let response_id = sessions.ask(&id, |reply| Command::Continue { reply }).await?;
     Ok(Accepted(Started { response_id }))
 }
 
 pub(crate) async fn retry(
-    State(app): State<App>,
+    State(sessions): State<Sessions>,
     SessionPath(id): SessionPath,
 ) -> Result<Accepted<Started>, HttpError> {
     let (of, reason) = (None, RewindReason::Retry);
-    let response_id = app.sessions.ask(&id, |reply| Command::Retry { of, reason, reply }).await?;
+    let response_id = sessions.ask(&id, |reply| Command::Retry { of, reason, reply }).await?;
     Ok(Accepted(Started { response_id }))
 }

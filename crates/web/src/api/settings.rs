@@ -1,17 +1,20 @@
 //! Page settings, stored on the server.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use render::Settings;
 use serde_json::{Map, Value};
 
-use crate::App;
 use crate::error::HttpError;
 use crate::extract::Input;
 use runtime::export::{PAGE_SETTINGS, page_settings};
+use runtime::hub::Hub;
+use store::Store;
 
-pub(crate) async fn show(State(app): State<App>) -> Result<Json<Settings>, HttpError> {
-    Ok(Json(page_settings(app.store()).await?))
+pub(crate) async fn show(State(store): State<Store>) -> Result<Json<Settings>, HttpError> {
+    Ok(Json(page_settings(&store).await?))
 }
 
 /// A partial update of the page settings.
@@ -20,17 +23,18 @@ pub(crate) async fn show(State(app): State<App>) -> Result<Json<Settings>, HttpE
 pub(crate) struct SettingsPatch(Map<String, Value>);
 
 pub(crate) async fn update(
-    State(app): State<App>,
+    State(store): State<Store>,
+    State(hub): State<Arc<Hub>>,
     Input(SettingsPatch(changes)): Input<SettingsPatch>,
 ) -> Result<Json<Settings>, HttpError> {
-    let mut fields = serde_json::to_value(page_settings(app.store()).await?).unwrap_or_default();
+    let mut fields = serde_json::to_value(page_settings(&store).await?).unwrap_or_default();
     if let Some(fields) = fields.as_object_mut() {
         fields.extend(changes);
     }
     let settings: Settings = serde_json::from_value(fields)
         .map_err(|error| HttpError::invalid(format!("invalid settings: {error}")))?;
     let text = serde_json::to_string(&settings).unwrap_or_default();
-    app.store().set_setting(PAGE_SETTINGS, &text).await?;
-    app.hub.publish_settings(&settings);
+    store.set_setting(PAGE_SETTINGS, &text).await?;
+    hub.publish_settings(&settings);
     Ok(Json(settings))
 }

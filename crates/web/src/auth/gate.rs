@@ -10,13 +10,15 @@
 //! - changes and the WebSocket require an Origin, unless the request carries the token;
 //! - a cookie counts only for this server's own page; front ends of other origins send the token.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{
-    ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
-    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
-    ACCESS_CONTROL_REQUEST_METHOD, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, LOCATION, ORIGIN,
-    REFERRER_POLICY, SET_COOKIE, VARY, X_CONTENT_TYPE_OPTIONS,
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD,
+    CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE,
+    VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
@@ -24,13 +26,13 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
 
-use crate::App;
 use crate::auth::hosts::Hosts;
 use crate::auth::keys::{Keys, Revocation, SignInHash};
 use crate::auth::sign_in;
 use crate::auth::sign_in::unreadable_password;
-use crate::compat::v1;
-use crate::error::{HttpError, PageError, RequestCode, error_response};
+use crate::error::{HttpError, RequestCode};
+use crate::html::PageError;
+use crate::refusal::{error_response, wants_page};
 use runtime::clock;
 
 /// Path of the health check. This route and the assets need no key; assets are the same on every
@@ -46,7 +48,7 @@ pub(crate) const DATA_STREAM: &str = formats::ui_v4::MARKER_HEADER;
 
 pub(crate) struct Gate {
     pub(crate) keys: Keys,
-    pub(crate) hosts: Hosts,
+    pub(crate) hosts: Arc<Hosts>,
     /// Origins of other front ends that may read and write with the token.
     pub(crate) allowed_origins: Vec<String>,
 }
@@ -65,11 +67,15 @@ enum Access {
     Denied(HttpError),
 }
 
-pub(crate) async fn check_access(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn check_access(
+    State(gate): State<Arc<Gate>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let (mut parts, body) = request.into_parts();
-    let revocation = Revocation::new(&app.gate);
-    let access = app.gate.judge(&parts);
-    let foreign = app.gate.foreign_origin(&parts.headers);
+    let revocation = Revocation::new(&gate);
+    let access = gate.judge(&parts);
+    let foreign = gate.foreign_origin(&parts.headers);
     let (method, uri) = (parts.method.clone(), parts.uri.clone());
     let mut response = match access {
         Access::Granted(sign_in) => {
@@ -78,12 +84,12 @@ pub(crate) async fn check_access(State(app): State<App>, request: Request, next:
             let response = next.run(Request::from_parts(parts, body)).await;
             end_stream_with(revocation, response)
         }
-        Access::ToCookie => to_cookie(&app, &parts.uri).await,
+        Access::ToCookie => to_cookie(&gate, &parts.uri).await,
         Access::Preflight => preflight(),
         Access::Denied(error) if is_for_person(&parts) && token_in(&parts.uri).is_none() => {
-            sign_in::page(&app, error)
+            sign_in::page(&gate, error)
         }
-        Access::Denied(error) if is_for_person(&parts) => sign_in::refusal_page(&app, error),
+        Access::Denied(error) if is_for_person(&parts) => sign_in::refusal_page(&gate, error),
         Access::Denied(error) => error_response(&parts.uri, error),
     };
     set_headers(response.headers_mut(), foreign);
@@ -208,8 +214,8 @@ fn only_reads(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }
 
-async fn to_cookie(app: &App, uri: &Uri) -> Response {
-    match sign_in_by_token(app).await {
+async fn to_cookie(gate: &Gate, uri: &Uri) -> Response {
+    match sign_in_by_token(gate).await {
         Ok(Some(cookie)) => {
             let headers = [(LOCATION, without_token(uri)), (SET_COOKIE, cookie)];
             (StatusCode::SEE_OTHER, headers).into_response()
@@ -220,9 +226,9 @@ async fn to_cookie(app: &App, uri: &Uri) -> Response {
     }
 }
 
-async fn sign_in_by_token(app: &App) -> Result<Option<String>, HttpError> {
-    let secrets = app.gate.keys.read_secrets().map_err(unreadable_password)?;
-    Ok(app.gate.keys.sign_in(&secrets, clock::now()).await?)
+async fn sign_in_by_token(gate: &Gate) -> Result<Option<String>, HttpError> {
+    let secrets = gate.keys.read_secrets().map_err(unreadable_password)?;
+    Ok(gate.keys.sign_in(&secrets, clock::now()).await?)
 }
 
 /// Returns the response to a CORS preflight request. Front ends of other origins use the token, so
@@ -279,16 +285,7 @@ fn is_for_person(request: &Parts) -> bool {
     is_page(&request.uri) || wants_page(request)
 }
 
-/// Returns whether the client asks for an HTML page, as browsers do for typed addresses and links.
-/// Routes under `/v1` serve programs only.
-pub(crate) fn wants_page(request: &Parts) -> bool {
-    let accept = request.headers.get(ACCEPT).and_then(|it| it.to_str().ok());
-    request.method == Method::GET
-        && accept.is_some_and(|it| it.contains("text/html"))
-        && !v1::serves(&request.uri)
-}
-
-pub(crate) fn is_page(uri: &Uri) -> bool {
+fn is_page(uri: &Uri) -> bool {
     uri.path() == "/" || uri.path().starts_with("/s/")
 }
 

@@ -6,6 +6,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use transcript::Attachment;
+
 pub(crate) struct Hosts {
     listen: SocketAddr,
     /// Host and port of the proxy in front of the server; `None` without a proxy.
@@ -24,9 +26,14 @@ impl Hosts {
     }
 
     /// Returns the absolute URL of a path for a client that reaches the server under this host.
-    pub(crate) fn address(&self, host: &str, path: &str) -> String {
+    fn address(&self, host: &str, path: &str) -> String {
         let scheme = if self.is_public(host) { &self.public_scheme } else { "http" };
         format!("{scheme}://{host}{path}")
+    }
+
+    /// Returns the absolute URL of a stored file for a client that addresses the server as `host`.
+    pub(crate) fn file_url(&self, host: &str, file: &Attachment) -> String {
+        self.address(host, &format!("/api/blobs/{}", file.blob))
     }
 
     fn is_public(&self, host: &str) -> bool {

@@ -102,6 +102,10 @@ impl Keys {
         Ok(keys)
     }
 
+    pub(crate) fn has_password(&self) -> bool {
+        password::is_set(&self.data)
+    }
+
     pub(crate) fn is_token(&self, given: &str) -> bool {
         // Constant-time comparison.
         given.as_bytes().ct_eq(self.token.as_bytes()).into()

@@ -13,12 +13,12 @@ use axum::response::{IntoResponse, NoContent, Response};
 use render::SignIn;
 use transcript::Millis;
 
-use crate::App;
+use crate::auth::gate::Gate;
 use crate::auth::password;
-use crate::error::{HttpError, PageError, RequestCode};
+use crate::error::{HttpError, RequestCode};
 use crate::extract::Password;
+use crate::html::{Html, PageError};
 use crate::openapi::{DescribeOutput, Operation};
-use crate::pages::Html;
 use runtime::clock;
 use session::Refused;
 
@@ -80,24 +80,30 @@ fn forget_older_half(left: &mut HashMap<IpAddr, (u32, Millis)>) {
 
 /// Signs a browser in with a submitted form that contains `password=...`.
 pub(crate) async fn sign_in(
-    State(app): State<App>,
+    State(gate): State<Arc<Gate>>,
+    State(attempts): State<Arc<Attempts>>,
     Extension(from): Extension<SocketAddr>,
     Password(given): Password,
 ) -> Result<ToHome, Response> {
-    match check(&app, from.ip(), given).await {
+    match check(&gate, &attempts, from.ip(), given).await {
         Ok(cookie) => Ok(ToHome { cookie }),
-        Err(error) => Err(refusal_page(&app, error)),
+        Err(error) => Err(refusal_page(&gate, error)),
     }
 }
 
-async fn check(app: &App, from: IpAddr, given: String) -> Result<String, HttpError> {
-    if !app.attempts.take(from, clock::now()) {
+async fn check(
+    gate: &Gate,
+    attempts: &Attempts,
+    from: IpAddr,
+    given: String,
+) -> Result<String, HttpError> {
+    if !attempts.take(from, clock::now()) {
         let message = "too many attempts; wait a minute, then try again";
         return Err(HttpError::new(RequestCode::TooManyAttempts, message));
     }
-    let secrets = app.gate.keys.read_secrets().map_err(unreadable_password)?;
+    let secrets = gate.keys.read_secrets().map_err(unreadable_password)?;
     let hash = secrets.password_hash.clone().unwrap_or_default();
-    let permit = Arc::clone(&app.attempts.password_check).lock_owned().await;
+    let permit = Arc::clone(&attempts.password_check).lock_owned().await;
     let check = tokio::task::spawn_blocking(move || {
         let _permit = permit;
         password::is_right(&hash, &given)
@@ -108,7 +114,7 @@ async fn check(app: &App, from: IpAddr, given: String) -> Result<String, HttpErr
         let message = "the password is wrong";
         return Err(HttpError::new(RequestCode::Unauthorized, message));
     }
-    let signed_in = app.gate.keys.sign_in(&secrets, clock::now()).await?;
+    let signed_in = gate.keys.sign_in(&secrets, clock::now()).await?;
     let message = "the password was just changed; sign in with the new one";
     signed_in.ok_or_else(|| HttpError::new(RequestCode::Unauthorized, message))
 }
@@ -119,10 +125,10 @@ pub(crate) fn unreadable_password(error: io::Error) -> HttpError {
 }
 
 pub(crate) async fn sign_out(
-    State(app): State<App>,
+    State(gate): State<Arc<Gate>>,
     headers: HeaderMap,
 ) -> Result<ToHome, Response> {
-    match app.gate.keys.sign_out(&headers).await {
+    match gate.keys.sign_out(&headers).await {
         Ok(cookie) => Ok(ToHome { cookie }),
         Err(error) => Err(PageError::from(error).into_response()),
     }
@@ -133,8 +139,10 @@ pub(crate) async fn sign_out_page() -> Response {
     with_form(Html::new(render::sign_out_page()).into_response())
 }
 
-pub(crate) async fn sign_out_everywhere(State(app): State<App>) -> Result<NoContent, HttpError> {
-    app.gate.keys.sign_out_everywhere().await?;
+pub(crate) async fn sign_out_everywhere(
+    State(gate): State<Arc<Gate>>,
+) -> Result<NoContent, HttpError> {
+    gate.keys.sign_out_everywhere().await?;
     Ok(NoContent)
 }
 
@@ -160,11 +168,11 @@ impl DescribeOutput for Result<ToHome, Response> {
 }
 
 /// Returns the sign-in page for a request without a key.
-pub(crate) fn page(app: &App, error: HttpError) -> Response {
+pub(crate) fn page(gate: &Gate, error: HttpError) -> Response {
     if error.code != RequestCode::Unauthorized {
-        return refusal_page(app, error);
+        return refusal_page(gate, error);
     }
-    let takes_password = password::is_set(&app.data);
+    let takes_password = gate.keys.has_password();
     let message = match takes_password {
         true => "Enter the password, or use the token.",
         false => "Open the address that the server printed when it started. Or enter its token.",
@@ -174,13 +182,13 @@ pub(crate) fn page(app: &App, error: HttpError) -> Response {
 
 /// Returns the sign-in page with an error message and the ways to sign in, or an error page if
 /// signing in would not help.
-pub(crate) fn refusal_page(app: &App, error: HttpError) -> Response {
+pub(crate) fn refusal_page(gate: &Gate, error: HttpError) -> Response {
     let may_sign_in =
         matches!(error.code, RequestCode::Unauthorized | RequestCode::TooManyAttempts);
     if !may_sign_in {
         return PageError(error).into_response();
     }
-    let (message, takes_password) = (&error.sentence(), password::is_set(&app.data));
+    let (message, takes_password) = (&error.sentence(), gate.keys.has_password());
     answer(&error, &SignIn { message, is_error: true, takes_password })
 }
 

@@ -15,12 +15,12 @@ use store::{MessageKind, Window};
 use transcript::ResponseId;
 
 use self::protocol::{AgUi, Reason};
-use crate::App;
 use crate::compat::{
-    CompatBody, Conversation, Decisions, IncomingConversation, PlainError, Submission,
+    CompatBody, CompatState, Conversation, Decisions, IncomingConversation, Submission,
     find_or_create_session, nothing_to_do, run_of_calls,
 };
 use crate::error::HttpError;
+use crate::refusal::PlainError;
 
 /// Body of an AG-UI request.
 #[derive(JsonSchema)]
@@ -47,7 +47,7 @@ pub(crate) struct RunAgentInput {
 }
 
 pub(crate) async fn run(
-    State(app): State<App>,
+    State(server): State<CompatState>,
     headers: HeaderMap,
     body: Result<CompatBody<RunAgentInput>, HttpError>,
 ) -> Result<Response, PlainError> {
@@ -60,7 +60,7 @@ pub(crate) async fn run(
         earlier: formats::agui::earlier(&body.json),
         import: formats::agui::import,
     };
-    let (conversation, is_new) = find_or_create_session(&app, &incoming).await?;
+    let (conversation, is_new) = find_or_create_session(&server, &incoming).await?;
     let Decisions { calls, has_decided } = conversation.decide(request.decided).await?;
     let host = headers.get(HOST).and_then(|it| it.to_str().ok()).unwrap_or_default().to_owned();
     let protocol = |reason| AgUi {
@@ -97,7 +97,7 @@ const LOOK_BACK: usize = 50;
 
 async fn last_run(conversation: &Conversation) -> Result<Option<ResponseId>, HttpError> {
     let window = Window { before: None, limit: LOOK_BACK };
-    let rows = conversation.app.store().messages(&conversation.session, window).await?;
+    let rows = conversation.server.store.messages(&conversation.session, window).await?;
     let mut runs = rows.into_iter().rev().filter(|it| it.kind == MessageKind::Answer);
     Ok(runs.find(|it| !it.superseded).map(|it| ResponseId::new(it.id)))
 }

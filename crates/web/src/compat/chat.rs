@@ -13,14 +13,15 @@ use serde_json::{Map, Value};
 use store::MessageKind;
 use transcript::{ClientId, MessageId, ResponseId, RewindReason, SentForm, Seq, SessionId};
 
-use crate::App;
+use crate::api::read::ProfileNumber;
 use crate::compat::{
-    CompatBody, Conversation, Import, IncomingConversation, LastUserMessage, PlainError, Protocol,
+    CompatBody, CompatState, Conversation, Import, IncomingConversation, LastUserMessage, Protocol,
     Submission, find_or_create_session, nothing_to_do, path_parameters, streamed,
 };
 use crate::error::{HttpError, RequestCode};
 use crate::extract::Params;
 use crate::openapi::{DescribeInput, Operation};
+use crate::refusal::PlainError;
 use runtime::import;
 use session::Command;
 
@@ -29,27 +30,6 @@ pub(crate) struct ChatParams {
     /// Major version of the client's AI SDK. It may also be sent in the header `x-callboard-profile`, because
     /// some versions of the SDK drop the query when they resume.
     profile: Option<ProfileNumber>,
-}
-
-#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
-pub(crate) enum ProfileNumber {
-    #[serde(rename = "5")]
-    Five,
-    #[default]
-    #[serde(rename = "6")]
-    Six,
-    #[serde(rename = "7")]
-    Seven,
-}
-
-impl From<ProfileNumber> for Profile {
-    fn from(number: ProfileNumber) -> Self {
-        match number {
-            ProfileNumber::Five => Self::V5,
-            ProfileNumber::Six => Self::V6,
-            ProfileNumber::Seven => Self::V7,
-        }
-    }
 }
 
 const PROFILE_HEADER: &str = "x-callboard-profile";
@@ -145,23 +125,23 @@ impl Protocol for V4 {
 }
 
 pub(crate) async fn send(
-    State(app): State<App>,
+    State(server): State<CompatState>,
     profile: Result<ClientProfile, HttpError>,
     body: Result<CompatBody<ChatInput>, HttpError>,
 ) -> Result<Response, PlainError> {
     let (ClientProfile(profile), body) = (profile?, body?);
     let request = ui::request(&body.json)?;
-    let (chat, is_new) = find_or_create_chat(&app, &body, &request, ui::import).await?;
+    let (chat, is_new) = find_or_create_chat(&server, &body, &request, ui::import).await?;
     answer(chat, is_new, request, profile).await
 }
 
 pub(crate) async fn send_v4(
-    State(app): State<App>,
+    State(server): State<CompatState>,
     body: Result<CompatBody<ChatInput>, HttpError>,
 ) -> Result<Response, PlainError> {
     let body = body?;
     let mut request = ui_v4::request(&body.json)?;
-    let (chat, is_new) = find_or_create_chat(&app, &body, &request, ui_v4::import).await?;
+    let (chat, is_new) = find_or_create_chat(&server, &body, &request, ui_v4::import).await?;
     // In version 4, this is the only way to request another answer.
     if let Some(message) = &request.message
         && !is_new
@@ -200,7 +180,7 @@ async fn has_messages_before(
     messages: &[Value],
     before: Seq,
 ) -> Result<bool, HttpError> {
-    let store = chat.app.store();
+    let store = &chat.server.store;
     let n_said = store.count_before(&chat.session, MessageKind::Said, before).await?;
     let n_answers = store.count_before(&chat.session, MessageKind::Answer, before).await?;
     let is_answer = |it: &Value| it["role"] == "assistant";
@@ -220,7 +200,7 @@ async fn has_same_files(
     };
     let mut blobs = Vec::new();
     for file in &message.files {
-        blobs.push(import::attach(chat.app.store(), file).await?.blob);
+        blobs.push(import::attach(&chat.server.store, file).await?.blob);
     }
     let is_same = last.attachments.iter().map(|it| &it.blob).eq(&blobs);
     Ok(is_same && links(message.sent.as_ref()) == links(last.sent.as_ref()))
@@ -229,13 +209,13 @@ async fn has_same_files(
 /// Streams the active run of a chat from its beginning. The response has no content if there is no
 /// active run.
 pub(crate) async fn resume(
-    State(app): State<App>,
+    State(server): State<CompatState>,
     profile: Result<ClientProfile, HttpError>,
     chat: Result<ChatPath, HttpError>,
 ) -> Result<Response, PlainError> {
     let (ClientProfile(profile), ChatPath(session)) = (profile?, chat?);
     let Some(session) = session else { return Ok(NoContent.into_response()) };
-    let active = active_run(Conversation { app, session }, profile).await?;
+    let active = active_run(Conversation { server, session }, profile).await?;
     Ok(active.unwrap_or_else(|| NoContent.into_response()))
 }
 
@@ -243,19 +223,19 @@ pub(crate) async fn resume(
 /// active run, the response still has an empty body, because the client cannot read a response
 /// without one.
 pub(crate) async fn resume_v4(
-    State(app): State<App>,
+    State(server): State<CompatState>,
     params: Result<Params<ResumeV4Params>, HttpError>,
 ) -> Result<Response, PlainError> {
     let Params(ResumeV4Params { chat_id }) = params?;
     let active = match SessionId::parse(&chat_id) {
-        Some(session) => active_run(Conversation { app, session }, V4).await?,
+        Some(session) => active_run(Conversation { server, session }, V4).await?,
         None => None,
     };
     Ok(active.unwrap_or_else(|| streamed::<ui_v4::Stream>("".into())))
 }
 
 async fn find_or_create_chat(
-    app: &App,
+    server: &CompatState,
     body: &CompatBody<ChatInput>,
     request: &Request,
     import: Import,
@@ -267,7 +247,7 @@ async fn find_or_create_chat(
         earlier: earlier_messages(&body.json),
         import,
     };
-    find_or_create_session(app, &incoming).await
+    find_or_create_session(server, &incoming).await
 }
 
 /// Returns the messages of a chat request before the last one, which is new.
@@ -355,7 +335,7 @@ async fn replaced_message(
 /// Returns the server's id of a message, found by the client's id for the message or by the
 /// server's; `None` if the session has no such message.
 async fn find_message(chat: &Conversation, id: &str) -> Result<Option<String>, HttpError> {
-    let store = chat.app.store();
+    let store = &chat.server.store;
     let of_client = store.message_of_client_id(&chat.session, &ClientId::new(id)).await?;
     if let Some(message) = of_client {
         return Ok(Some(message.to_string()));
@@ -366,8 +346,8 @@ async fn find_message(chat: &Conversation, id: &str) -> Result<Option<String>, H
 /// Returns an error if the chat's agent is a program agent, whose own conversation cannot be
 /// rewound.
 async fn check_can_rewind(chat: &Conversation) -> Result<(), HttpError> {
-    let agent = chat.app.sessions.agent_of(&chat.session).await?.unwrap_or_default();
-    match chat.app.agents.program_name(&agent) {
+    let agent = chat.server.sessions.agent_of(&chat.session).await?.unwrap_or_default();
+    match chat.server.agents.program_name(&agent) {
         None => Ok(()),
         Some(program) => {
             let message =

@@ -11,9 +11,7 @@ use schemars::JsonSchema;
 use serde_json::{Map, Value};
 use transcript::{ClientId, ClientTool, Event, Level, Record, Seq, SessionId, quiesce};
 
-use super::Conversation;
-use super::files::attach;
-use crate::App;
+use super::{CompatState, Conversation};
 use crate::api::import_export::make_session;
 use crate::error::{HttpError, RequestCode};
 use crate::extract::Input;
@@ -85,7 +83,7 @@ pub(crate) struct IncomingConversation<'a> {
 /// Returns the session of an incoming conversation and whether it is new. If it does not exist, it
 /// is created with the earlier messages.
 pub(crate) async fn find_or_create_session(
-    app: &App,
+    server: &CompatState,
     incoming: &IncomingConversation<'_>,
 ) -> Result<(Conversation, bool), HttpError> {
     let session = match incoming.session {
@@ -95,13 +93,13 @@ pub(crate) async fn find_or_create_session(
             HttpError::invalid(format!("the conversation's `id` {id:?} {why}"))
         })?,
     };
-    if session_exists(app, &session, incoming.agent).await? {
-        return Ok((Conversation { app: app.clone(), session }, false));
+    if session_exists(server, &session, incoming.agent).await? {
+        return Ok((Conversation { server: server.clone(), session }, false));
     }
     if !incoming.has_message {
         return Err(HttpError::no_session(session.as_str()));
     }
-    let agent = incoming.agent.or_else(|| app.agents.default_id());
+    let agent = incoming.agent.or_else(|| server.agents.default_id());
     let new = NewConversation {
         session: &session,
         agent: agent.ok_or_else(|| HttpError::invalid("no agent is configured"))?,
@@ -110,17 +108,17 @@ pub(crate) async fn find_or_create_session(
         archived: false,
         tools: &[],
     };
-    let is_new = create_session(app, &new).await?;
-    Ok((Conversation { app: app.clone(), session }, is_new))
+    let is_new = create_session(server, &new).await?;
+    Ok((Conversation { server: server.clone(), session }, is_new))
 }
 
 /// Returns whether a session exists. It is an error if the session belongs to another agent.
 pub(crate) async fn session_exists(
-    app: &App,
+    server: &CompatState,
     session: &SessionId,
     agent: Option<&str>,
 ) -> Result<bool, HttpError> {
-    match (app.store().summary(session).await?, agent) {
+    match (server.store.summary(session).await?, agent) {
         (None, _) => Ok(false),
         (Some((summary, _)), Some(agent)) if *agent != summary.agent => {
             Err(HttpError::invalid(format!(
@@ -148,16 +146,16 @@ pub(crate) struct NewConversation<'a> {
 /// Creates a session for a client's conversation. Returns false if it exists already, because
 /// another request was faster.
 pub(crate) async fn create_session(
-    app: &App,
+    server: &CompatState,
     new: &NewConversation<'_>,
 ) -> Result<bool, HttpError> {
     let NewConversation { session, agent, earlier, archived, .. } = new;
     let created = if earlier.is_empty() && !archived {
         let (id, agent) = ((*session).clone(), (*agent).to_owned());
         let empty = NewSession { id, agent, title: None, workspace: None };
-        app.sessions.create(empty).await.map_err(HttpError::from)
+        server.sessions.create(empty).await.map_err(HttpError::from)
     } else {
-        create_with_messages(app, new).await
+        create_with_messages(server, new).await
     };
     match created {
         Err(error) if error.code == RequestCode::SessionExists => Ok(false),
@@ -165,11 +163,14 @@ pub(crate) async fn create_session(
     }
 }
 
-async fn create_with_messages(app: &App, new: &NewConversation<'_>) -> Result<(), HttpError> {
+async fn create_with_messages(
+    server: &CompatState,
+    new: &NewConversation<'_>,
+) -> Result<(), HttpError> {
     let NewConversation { session, agent, earlier, import, archived, tools } = *new;
     let agent = agent.to_owned();
-    if !app.agents.knows(&agent) {
-        let known = app.agents.names().join(", ");
+    if !server.agents.knows(&agent) {
+        let known = server.agents.names().join(", ");
         return Err(Refused::NoAgent { name: agent, known }.into());
     }
     let now = clock::now();
@@ -177,7 +178,7 @@ async fn create_with_messages(app: &App, new: &NewConversation<'_>) -> Result<()
     let mut kept = HashMap::new();
     for file in files_of(|setting| import(&messages, setting), now) {
         // A message is imported without a file that cannot be stored.
-        if let Ok(attachment) = attach(app, &file).await {
+        if let Ok(attachment) = runtime::import::attach(&server.store, &file).await {
             kept.insert(file.url, attachment);
         }
     }
@@ -206,7 +207,7 @@ async fn create_with_messages(app: &App, new: &NewConversation<'_>) -> Result<()
     let mut records: Vec<Record> = records.collect();
     // Imported calls and runs must not stay open, because only the next message is answered.
     records.extend(quiesce(&records));
-    make_session(app, session, records.into()).await
+    make_session(&server.sessions, session, records.into()).await
 }
 
 /// Sets the client id of an imported user message to the client's own id, by which the client

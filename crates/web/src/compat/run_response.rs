@@ -10,14 +10,14 @@ use axum::response::{IntoResponse, Response};
 use formats::Encoder;
 use formats::incoming::Known;
 use futures_util::stream;
-use tokio::sync::watch;
 use tokio::time::Interval;
 use transcript::{Event, MessageId, Record, ResponseId, Seq, SteerState};
 
 use super::Conversation;
 use crate::error::HttpError;
-use crate::record_stream::RecordStream;
+use crate::listener::StopSignal;
 use crate::streaming;
+use runtime::record_stream::Records;
 
 /// Response header that disables the buffering of a streamed response in proxies.
 const UNBUFFERED: (HeaderName, HeaderValue) =
@@ -46,13 +46,13 @@ pub(crate) fn streamed<E: Encoder>(body: Body) -> Response {
 /// Streamed response of a compatibility API that contains a run.
 pub(crate) struct RunResponse<P: Protocol> {
     conversation: Conversation,
-    feed: RecordStream,
+    feed: Records,
     protocol: P,
     state: State<P::Encoder>,
     /// Encoded text of the run that is sent next.
     unsent: String,
     keep_alive: Interval,
-    stopping: watch::Receiver<bool>,
+    stop: StopSignal,
 }
 
 enum State<E> {
@@ -110,7 +110,7 @@ impl<P: Protocol> RunResponse<P> {
 
     fn new(
         conversation: Conversation,
-        feed: RecordStream,
+        feed: Records,
         state: State<P::Encoder>,
         protocol: P,
     ) -> Self {
@@ -120,7 +120,7 @@ impl<P: Protocol> RunResponse<P> {
             state,
             unsent: String::new(),
             keep_alive: streaming::keep_alive(),
-            stopping: conversation.app.stopping.clone(),
+            stop: conversation.server.stop.clone(),
             conversation,
         }
     }
@@ -170,8 +170,7 @@ impl<P: Protocol> RunResponse<P> {
                 biased;
                 record = self.feed.next() => Some(record),
                 _ = self.keep_alive.tick() => None,
-                // The value changes only once, to true.
-                _ = self.stopping.changed() => return Some(self.fail("The server is stopping.")),
+                () = self.stop.wait() => return Some(self.fail("The server is stopping.")),
             };
             self.unsent = match record {
                 Some(Ok(record)) => match self.encode(&record).await {

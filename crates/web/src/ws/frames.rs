@@ -123,6 +123,30 @@ pub(crate) enum ClientFrame {
     Ping {},
 }
 
+impl ClientFrame {
+    /// Returns the id of the session that the command addresses; `None` if it addresses none.
+    pub(crate) fn session(&self) -> Option<&str> {
+        match self {
+            Self::Ping {} | Self::Unsubscribe { .. } => None,
+            Self::Subscribe { session_id, .. } => Some(session_id.as_deref().unwrap_or_default()),
+            Self::SendMessage { session_id, .. }
+            | Self::CancelOutput { session_id, .. }
+            | Self::ApproveTool { session_id, .. }
+            | Self::UndoApproval { session_id, .. }
+            | Self::RevokeGrant { session_id, .. }
+            | Self::Continue { session_id }
+            | Self::Retry { session_id }
+            | Self::EditMessage { session_id, .. }
+            | Self::EditQueued { session_id, .. }
+            | Self::MoveQueued { session_id, .. }
+            | Self::DropQueued { session_id, .. }
+            | Self::SteerQueued { session_id, .. }
+            | Self::ReleaseQueue { session_id }
+            | Self::ClearQueue { session_id } => Some(session_id),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ViewKind {

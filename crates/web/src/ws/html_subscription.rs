@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use axum::extract::ws::Utf8Bytes;
 use render::Element;
+use store::Store;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use transcript::{Seq, SessionId};
 
-use crate::App;
 use crate::error::{HttpError, RequestCode};
-use crate::pages::{ListPart, listed_sessions};
+use crate::pages::{ListPart, PageState, listed_sessions};
 use crate::ws::frames::{Notice, text_of};
 use crate::ws::record_subscription::Outbox;
 use runtime::export::page_settings;
-use runtime::hub::ListChange;
-use runtime::views::{Joined, PagePatch, PageUpdate};
+use runtime::hub::{Hub, ListChange};
+use runtime::views::{Joined, PagePatch, PageUpdate, Views};
 
 /// Minimum time between two patches of the session list, because many sessions may change at the
 /// same time.
@@ -24,7 +24,8 @@ const LIST_EVERY: Duration = Duration::from_millis(100);
 
 /// WebSocket subscription of a page to the patches of one session.
 pub(crate) struct HtmlSubscription {
-    pub(crate) app: App,
+    pub(crate) store: Store,
+    pub(crate) views: Views,
     pub(crate) session: SessionId,
     pub(crate) outbox: Outbox,
 }
@@ -33,7 +34,7 @@ impl HtmlSubscription {
     /// Sends patches of the session's page until the connection ends, the page has to reload, or
     /// the session is deleted.
     pub(crate) async fn run(self, seen: Seq) {
-        let joined = match self.app.views.join(&self.session, seen).await {
+        let joined = match self.views.join(&self.session, seen).await {
             Ok(joined) => joined,
             Err(error) => {
                 let session = Some(self.session.to_string());
@@ -55,7 +56,7 @@ impl HtmlSubscription {
                 Err(RecvError::Closed) => None,
             };
         }
-        if matches!(self.app.store().head(&session_id).await, Ok(None)) {
+        if matches!(self.store.head(&session_id).await, Ok(None)) {
             let _ = self.send(Notice::SessionDeleted { id: session_id }.to_frame()).await;
         }
     }
@@ -85,18 +86,19 @@ impl HtmlSubscription {
 /// `shown` is the version of the list on the page. An unchanged list is not sent again, because an
 /// element that is replaced between mouse down and mouse up gets no click.
 pub(crate) async fn draw_list(
-    app: App,
+    pages: PageState,
+    hub: Arc<Hub>,
     part: ListPart,
     shown: Option<String>,
     mut changes: Receiver<Arc<ListChange>>,
     outbox: Outbox,
 ) {
     // Subscribe first, then read: a change in between arrives twice.
-    let mut settings = app.hub.watch_settings();
-    let mut now = page_settings(app.store()).await.ok();
+    let mut settings = hub.watch_settings();
+    let mut now = page_settings(&pages.store).await.ok();
     let mut drawn: Option<Element> = None;
     loop {
-        if let Some(next) = read_list(&app, &part).await {
+        if let Some(next) = read_list(&pages, &part).await {
             let mut ops = Vec::new();
             match &drawn {
                 Some(before) => before.patch(&next, &mut ops),
@@ -134,9 +136,9 @@ pub(crate) async fn draw_list(
 }
 
 /// Reads and renders the session list. Returns `None` if that fails; the next change tries again.
-async fn read_list(app: &App, part: &ListPart) -> Option<Element> {
-    let permit = app.draw_permit().await;
-    match listed_sessions(app, part).await {
+async fn read_list(pages: &PageState, part: &ListPart) -> Option<Element> {
+    let permit = pages.draws.permit().await;
+    match listed_sessions(pages, part).await {
         Ok(list) => Some(permit.draw(move || render::session_list(&list, None)).await),
         Err(error) => {
             tracing::error!(%error, "cannot read the list of sessions");

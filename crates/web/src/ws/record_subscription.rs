@@ -1,144 +1,83 @@
 //! WebSocket subscriptions to records: first those of the log after a number, then live records, without a
 //! gap.
 //!
-//! The subscription starts before the log is read. A subscriber that falls behind the live commits catches up
-//! from the log like a new one. The only queue is the outbox of the connection.
+//! The only queue is the outbox of the connection.
+
+use std::sync::Arc;
 
 use axum::extract::ws::Utf8Bytes;
-use store::{Page, ReadRange, Stored};
-use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
-use transcript::{Record, Seq, SessionId, stream};
+use transcript::{Seq, SessionId};
 
-use crate::App;
 use crate::error::{HttpError, RequestCode};
 use crate::ws::frames::{Notice, text_of};
-use runtime::hub::SessionEvent;
-
-/// Maximum number of records that are read from the log in one query.
-const PAGE: usize = 500;
+use runtime::metrics::Metrics;
+use runtime::record_stream::{Batch, RecordStream};
 
 /// Sender of frames to one WebSocket connection, in batches that are sent in order.
 pub(crate) type Outbox = mpsc::Sender<Vec<Utf8Bytes>>;
 
-pub(crate) struct RecordSubscription {
-    pub(crate) app: App,
-    pub(crate) session: SessionId,
-    /// Number of the last record that the subscriber has.
-    pub(crate) seen: Seq,
-    /// Whether to send all records, also deltas that later records contain.
-    pub(crate) deltas: bool,
-    pub(crate) outbox: Outbox,
-}
-
-/// Error that ends a subscription: its connection has ended or its session was deleted.
-struct Gone;
-
-impl RecordSubscription {
-    /// Sends the session's records until the connection ends, the session is deleted, or the log
-    /// cannot be read.
-    pub(crate) async fn run(mut self) {
-        let mut live = self.app.hub.watch(&self.session);
-        loop {
-            match self.catch_up().await {
-                Ok(Ok(())) => (),
-                Ok(Err(Gone)) => return,
-                Err(error) => {
-                    let _ = self.outbox.send(vec![self.error(error)]).await;
-                    return;
-                }
+/// Sends the records of a stream until the connection ends, the session is deleted, or the log cannot
+/// be read.
+pub(crate) async fn send_records(
+    session: SessionId,
+    mut stream: RecordStream,
+    metrics: Arc<Metrics>,
+    outbox: Outbox,
+) {
+    loop {
+        // Reserve a slot before reading a page, so that a waiting subscriber holds no data.
+        let slot = match stream.is_behind() {
+            true => match outbox.clone().reserve_owned().await {
+                Ok(slot) => Some(slot),
+                Err(_) => return,
+            },
+            false => None,
+        };
+        let batch = stream.next().await;
+        let is_over = matches!(batch, Ok(Batch::Deleted) | Err(_));
+        let frames = frames(&session, &metrics, stream.seen(), batch);
+        let sent = match slot {
+            Some(slot) => {
+                slot.send(frames);
+                Ok(())
             }
-            if self.follow(&mut live).await.is_err() {
-                return;
-            }
-        }
-    }
-
-    /// Sends the records of the session's log that the subscriber does not have.
-    async fn catch_up(&mut self) -> Result<Result<(), Gone>, HttpError> {
-        loop {
-            // Reserve a slot before reading a page, so that a waiting subscriber holds no data.
-            let Ok(slot) = self.outbox.clone().reserve_owned().await else { return Ok(Err(Gone)) };
-            let limit = PAGE;
-            let range = ReadRange { after: self.seen, up_to: None, limit, deltas: self.deltas };
-            let page = self.app.store().read(&self.session, range).await?;
-            let is_last = page.records.len() < PAGE;
-            let last = page.records.last().map_or(self.seen, |record| record.seq);
-            // Records that the last page does not contain are covered by records that were sent.
-            self.seen = if is_last { page.head.max(last) } else { last };
-            let mut frames = self.frames(page);
-            if is_last {
-                let session_id = self.session.clone();
-                frames.push(Notice::CaughtUp { session_id, seq: self.seen }.to_frame());
-            }
-            slot.send(frames);
-            if is_last {
-                return Ok(Ok(()));
-            }
-        }
-    }
-
-    fn frames(&self, page: Page) -> Vec<Utf8Bytes> {
-        if self.deltas {
-            return page.records.iter().map(|it| it.to_json().into()).collect();
-        }
-        merge_deltas(page.records).iter().map(|it| Utf8Bytes::from(it.to_json())).collect()
-    }
-
-    fn error(&self, error: HttpError) -> Utf8Bytes {
-        Notice::error(Some(self.session.to_string()), error).to_frame()
-    }
-
-    /// Sends the records of live commits until this subscriber falls too far behind.
-    async fn follow(&mut self, live: &mut Receiver<SessionEvent>) -> Result<(), Gone> {
-        loop {
-            let frames = match live.recv().await {
-                Ok(SessionEvent::Committed(commit)) => {
-                    let frames =
-                        commit.frames_after(self.seen).iter().cloned().map(text_of).collect();
-                    self.seen = self.seen.max(commit.head());
-                    self.app.metrics.fanned_out(commit.at.elapsed());
-                    frames
-                }
-                Ok(SessionEvent::Deleted) => {
-                    let notice = Notice::SessionDeleted { id: self.session.clone() };
-                    let _ = self.outbox.send(vec![notice.to_frame()]).await;
-                    return Err(Gone);
-                }
-                Ok(SessionEvent::StorageFailed(why)) => {
-                    vec![self.error(HttpError::new(RequestCode::Storage, &*why))]
-                }
-                Err(RecvError::Lagged(_)) => return Ok(()),
-                Err(RecvError::Closed) => return Err(Gone),
-            };
-            if !frames.is_empty() && self.outbox.send(frames).await.is_err() {
-                return Err(Gone);
-            }
+            None if frames.is_empty() => Ok(()),
+            None => outbox.send(frames).await,
+        };
+        if is_over || sent.is_err() {
+            return;
         }
     }
 }
 
-/// Merges neighbouring deltas of the same text, arguments or output into one delta with the last
-/// number.
-fn merge_deltas(records: Vec<Stored>) -> Vec<Stored> {
-    let mut merged: Vec<Stored> = Vec::with_capacity(records.len());
-    let mut growing: Option<Record> = None;
-    for stored in records {
-        let next = Some(stored.record()).filter(|it| stream::continued_by(&it.event).is_some());
-        if let (Some(delta), Some(next)) = (&mut growing, &next)
-            && delta.response_id == next.response_id
-            && stream::merge(&mut delta.event, &next.event)
-        {
-            (delta.seq, delta.at) = (next.seq, next.at);
-            continue;
+/// Returns the frames for a batch of records; `seen` is the number of its last record.
+fn frames(
+    session: &SessionId,
+    metrics: &Metrics,
+    seen: Seq,
+    batch: Result<Batch, store::Error>,
+) -> Vec<Utf8Bytes> {
+    let failure = |error| Notice::error(Some(session.to_string()), error).to_frame();
+    match batch {
+        Ok(Batch::Stored { records, is_last }) => {
+            let mut frames: Vec<_> = records.iter().map(|it| it.to_json().into()).collect();
+            if is_last {
+                let (session_id, seq) = (session.clone(), seen);
+                frames.push(Notice::CaughtUp { session_id, seq }.to_frame());
+            }
+            frames
         }
-        merged.extend(growing.take().as_ref().map(Stored::from));
-        match next {
-            Some(delta) => growing = Some(delta),
-            None => merged.push(stored),
+        Ok(Batch::Committed { commit, after }) => {
+            let frames = commit.frames_after(after).iter().cloned().map(text_of).collect();
+            metrics.fanned_out(commit.at.elapsed());
+            frames
         }
+        Ok(Batch::Missed) => Vec::new(),
+        Ok(Batch::StorageFailed(why)) => {
+            vec![failure(HttpError::new(RequestCode::Storage, &*why))]
+        }
+        Ok(Batch::Deleted) => vec![Notice::SessionDeleted { id: session.clone() }.to_frame()],
+        Err(error) => vec![failure(error.into())],
     }
-    merged.extend(growing.as_ref().map(Stored::from));
-    merged
 }

@@ -14,25 +14,30 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
 use futures_util::{FutureExt, SinkExt};
+use store::Store;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
-use transcript::{CallId, ClientId, MessageId, RewindReason, SendMode, Seq, SessionId};
+use transcript::{ClientId, MessageId, RewindReason, SendMode, Seq, SessionId};
 
-use crate::api::approvals::{DecisionInput, USER};
+use crate::api::approvals::USER;
 use crate::api::queue;
 use crate::api::sessions::{LIST_LIMIT, SendInput, SessionObject};
 use crate::auth::keys::Revocation;
 use crate::error::{HttpError, RequestCode};
-use crate::extract::parse_object;
+use crate::extract::{BODY_MAX, parse_object};
+use crate::listener::StopSignal;
 use crate::openapi::{DescribeInput, Operation};
-use crate::pages::{LISTED, ListPart};
-use crate::ws::frames::{ClientFrame, Notice, ViewKind};
+use crate::pages::{LISTED, ListPart, PageState};
+use crate::ws::frames::{ClientFrame, Notice, ServerFrame, ViewKind};
 use crate::ws::html_subscription::{HtmlSubscription, draw_list};
-use crate::ws::record_subscription::{Outbox, RecordSubscription};
-use crate::{App, BODY_MAX};
-use runtime::hub::ListChange;
+use crate::ws::record_subscription::{Outbox, send_records};
+use runtime::Sessions;
+use runtime::hub::{Hub, ListChange};
+use runtime::metrics::Metrics;
+use runtime::record_stream::RecordStream;
+use runtime::views::Views;
 use session::{AnswerType, Command, QueuedChange, Receipt, ReplyTo};
 
 /// Initial size in bytes of the read buffer of a WebSocket connection. It is small because commands
@@ -54,8 +59,20 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit for sending the last frames of a WebSocket connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// The parts of the server that WebSocket connections use.
+#[derive(Clone)]
+pub(crate) struct SocketState {
+    pub(crate) store: Store,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) sessions: Sessions,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) views: Views,
+    pub(crate) pages: PageState,
+    pub(crate) stop: StopSignal,
+}
+
 pub(crate) async fn open(
-    State(app): State<App>,
+    State(server): State<SocketState>,
     Extension(revocation): Extension<Revocation>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, HttpError> {
@@ -67,18 +84,19 @@ pub(crate) async fn open(
         .write_buffer_size(WRITE_BUFFER)
         .max_message_size(MAX_FRAME)
         .max_frame_size(MAX_FRAME)
-        .on_upgrade(|socket| Connection::new(app).serve(socket, revocation));
+        .on_upgrade(|socket| Connection::new(server).serve(socket, revocation));
     Ok(response)
 }
 
 impl DescribeInput for WebSocketUpgrade {
     fn describe(operation: &mut Operation<'_>) {
         operation.refuses(&[RequestCode::InvalidRequest]);
+        operation.exchanges_frames::<ClientFrame, ServerFrame>();
     }
 }
 
 struct Connection {
-    app: App,
+    server: SocketState,
     outbox: Outbox,
     frames: mpsc::Receiver<Vec<Utf8Bytes>>,
     /// Tasks of the connection's subscriptions. They end when this is dropped.
@@ -88,15 +106,15 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(app: App) -> Self {
+    fn new(server: SocketState) -> Self {
         let (outbox, frames) = mpsc::channel(OUTBOX);
         let (watches, watched) = (JoinSet::new(), HashMap::new());
-        app.metrics.watchers.inc();
-        Self { app, outbox, frames, watches, watched, watches_list: None }
+        server.metrics.watchers.inc();
+        Self { server, outbox, frames, watches, watched, watches_list: None }
     }
 
     async fn serve(mut self, mut socket: WebSocket, revocation: Revocation) {
-        let mut stopping = self.app.stopping.clone();
+        let mut stop = self.server.stop.clone();
         let mut revoked = std::pin::pin!(revocation.wait());
         loop {
             let answer = tokio::select! {
@@ -117,8 +135,7 @@ impl Connection {
                     Some(Ok(Message::Close(_)) | Err(_)) | None => return,
                 },
                 Some(frames) = self.frames.recv() => frames,
-                // The value changes only once.
-                _ = stopping.changed() => {
+                () = stop.wait() => {
                     return self.send_rest(&mut socket).await;
                 }
             };
@@ -135,7 +152,7 @@ impl Connection {
                 Ok(Ok(())) => (),
                 Ok(Err(_)) => return,
                 Err(_) => {
-                    self.app.metrics.watchers_cut_off.inc();
+                    self.server.metrics.watchers_cut_off.inc();
                     tracing::info!(
                         "closing a connection that accepted nothing for {WRITE_TIMEOUT:?}"
                     );
@@ -156,146 +173,115 @@ impl Connection {
 
     /// Executes a client's command and returns the frames to send immediately.
     async fn answer(&mut self, text: &str) -> Vec<Utf8Bytes> {
-        let frame = match parse_object(text.as_bytes()) {
+        let frame: ClientFrame = match parse_object(text.as_bytes()) {
             Ok(frame) => frame,
             Err(why) => {
                 return refusal(HttpError::invalid(format!("the frame cannot be read: {why}")));
             }
         };
-        let (session, result) = match frame {
-            ClientFrame::Ping {} => return vec![Notice::Pong {}.to_frame()],
-            ClientFrame::Subscribe { sessions: true, view, archived, limit, version, .. } => {
-                let limit = limit.unwrap_or(LISTED).clamp(1, LIST_LIMIT);
-                self.watch_list(view, ListPart { archived, limit, before: None }, version);
-                return vec![Notice::SubscribedToList { sessions: true }.to_frame()];
-            }
-            ClientFrame::Subscribe { session_id, after, view: ViewKind::Html, .. } => {
-                let id = session_id.unwrap_or_default();
-                let result = self.subscribe_page(&id, Seq(after)).await;
-                (id, result)
-            }
-            ClientFrame::Subscribe { session_id, after, deltas, .. } => {
-                let id = session_id.unwrap_or_default();
-                let result = self.subscribe(&id, Seq(after), deltas.is_set()).await;
-                (id, result)
-            }
-            ClientFrame::EditMessage { session_id, message_id, text, client_id, attachments } => {
-                let replaces = Some(message_id);
-                let mode = SendMode::default();
-                let input = SendInput { text, client_id, attachments, mode, replaces };
-                let result = self.send_message(&session_id, input).await;
-                (session_id, result)
-            }
-            ClientFrame::EditQueued { session_id, message_id, text } => {
-                let result = match queue::words(text) {
-                    Ok(text) => self.change_queued(&session_id, message_id, text).await,
-                    Err(error) => Err(error),
-                };
-                (session_id, result)
-            }
-            ClientFrame::MoveQueued { session_id, message_id, position } => {
-                let change = QueuedChange::Position(position);
-                let result = self.change_queued(&session_id, message_id, change).await;
-                (session_id, result)
-            }
-            ClientFrame::DropQueued { session_id, message_id } => {
-                let change = QueuedChange::Dropped;
-                let result = self.change_queued(&session_id, message_id, change).await;
-                (session_id, result)
-            }
-            ClientFrame::SteerQueued { session_id, message_id } => {
-                let result = self.steer_queued(&session_id, message_id).await;
-                (session_id, result)
-            }
-            ClientFrame::ReleaseQueue { session_id } => {
-                let result = self.ask(&session_id, |reply| Command::ReleaseQueue { reply }).await;
-                (session_id, result)
-            }
-            ClientFrame::ClearQueue { session_id } => {
-                let result = self.ask(&session_id, |reply| Command::ClearQueue { reply }).await;
-                (session_id, result)
-            }
-            ClientFrame::Unsubscribe { session_id } => {
-                self.unsubscribe(session_id.as_deref());
-                return Vec::new();
-            }
-            ClientFrame::SendMessage { session_id, text, client_id, attachments, mode } => {
-                let input = SendInput { text, client_id, attachments, mode, replaces: None };
-                let result = self.send_message(&session_id, input).await;
-                (session_id, result)
-            }
-            ClientFrame::CancelOutput { session_id, unless_asking } => {
-                let result = self.cancel(&session_id, unless_asking);
-                (session_id, result)
-            }
-            ClientFrame::ApproveTool { session_id, call_id, decision } => {
-                let result = self.approve_tool(&session_id, call_id, decision).await;
-                (session_id, result)
-            }
-            ClientFrame::UndoApproval { session_id, call_id } => {
-                let undo = |reply| Command::UndoApproval { call_id, by: USER.to_owned(), reply };
-                let result = self.ask(&session_id, undo).await;
-                (session_id, result)
-            }
-            ClientFrame::RevokeGrant { session_id, grant_id: id } => {
-                let result = self.revoke_grant(&session_id, id).await;
-                (session_id, result)
-            }
-            ClientFrame::Continue { session_id } => {
-                let result = self.ask(&session_id, |reply| Command::Continue { reply }).await;
-                (session_id, result)
-            }
-            ClientFrame::Retry { session_id } => {
-                let (of, reason) = (None, RewindReason::Retry);
-                let retry = |reply| Command::Retry { of, reason, reply };
-                let result = self.ask(&session_id, retry).await;
-                (session_id, result)
-            }
-        };
-        match result {
-            Ok(Some(notice)) => vec![notice.to_frame()],
-            Ok(None) => Vec::new(),
-            Err(error) => vec![Notice::error(Some(session), error).to_frame()],
+        let session = frame.session().map(str::to_owned);
+        match self.execute(frame).await {
+            Ok(notice) => notice.iter().map(Notice::to_frame).collect(),
+            Err(error) => vec![Notice::error(session, error).to_frame()],
         }
     }
 
-    /// Subscribes the connection to the records of a session. `subscribed` is sent before the first
-    /// one. A second subscription replaces the first.
+    async fn execute(&mut self, frame: ClientFrame) -> Result<Option<Notice>, HttpError> {
+        match frame {
+            ClientFrame::Ping {} => Ok(Some(Notice::Pong {})),
+            ClientFrame::Subscribe { sessions: true, view, archived, limit, version, .. } => {
+                let limit = limit.unwrap_or(LISTED).clamp(1, LIST_LIMIT);
+                self.watch_list(view, ListPart { archived, limit, before: None }, version);
+                Ok(Some(Notice::SubscribedToList { sessions: true }))
+            }
+            ClientFrame::Subscribe { session_id, after, view, deltas, .. } => {
+                let session = session_id.unwrap_or_default();
+                self.subscribe(&session, Seq(after), view, deltas.is_set()).await
+            }
+            ClientFrame::Unsubscribe { session_id } => {
+                self.unsubscribe(session_id.as_deref());
+                Ok(None)
+            }
+            ClientFrame::SendMessage { session_id, text, client_id, attachments, mode } => {
+                let input = SendInput { text, client_id, attachments, mode, replaces: None };
+                self.send_message(&session_id, input).await
+            }
+            ClientFrame::EditMessage { session_id, message_id, text, client_id, attachments } => {
+                let (mode, replaces) = (SendMode::default(), Some(message_id));
+                let input = SendInput { text, client_id, attachments, mode, replaces };
+                self.send_message(&session_id, input).await
+            }
+            ClientFrame::CancelOutput { session_id, unless_asking } => {
+                self.cancel(&session_id, unless_asking)
+            }
+            ClientFrame::ApproveTool { session_id, call_id, decision } => {
+                let approval = decision.into_approval(call_id);
+                self.ask(&session_id, |reply| Command::Approve { approval, reply }).await
+            }
+            ClientFrame::UndoApproval { session_id, call_id } => {
+                let undo = |reply| Command::UndoApproval { call_id, by: USER.to_owned(), reply };
+                self.ask(&session_id, undo).await
+            }
+            ClientFrame::RevokeGrant { session_id, grant_id } => {
+                self.revoke_grant(&session_id, grant_id).await
+            }
+            ClientFrame::Continue { session_id } => {
+                self.ask(&session_id, |reply| Command::Continue { reply }).await
+            }
+            ClientFrame::Retry { session_id } => {
+                let (of, reason) = (None, RewindReason::Retry);
+                self.ask(&session_id, |reply| Command::Retry { of, reason, reply }).await
+            }
+            ClientFrame::EditQueued { session_id, message_id, text } => {
+                self.change_queued(&session_id, message_id, queue::words(text)?).await
+            }
+            ClientFrame::MoveQueued { session_id, message_id, position } => {
+                self.change_queued(&session_id, message_id, QueuedChange::Position(position)).await
+            }
+            ClientFrame::DropQueued { session_id, message_id } => {
+                self.change_queued(&session_id, message_id, QueuedChange::Dropped).await
+            }
+            ClientFrame::SteerQueued { session_id, message_id } => {
+                self.steer_queued(&session_id, message_id).await
+            }
+            ClientFrame::ReleaseQueue { session_id } => {
+                self.ask(&session_id, |reply| Command::ReleaseQueue { reply }).await
+            }
+            ClientFrame::ClearQueue { session_id } => {
+                self.ask(&session_id, |reply| Command::ClearQueue { reply }).await
+            }
+        }
+    }
+
+    /// Subscribes the connection to the records of a session, or to patches for its page.
+    /// `subscribed` is sent first. A second subscription replaces the first.
     async fn subscribe(
         &mut self,
         session: &str,
         seen: Seq,
+        view: ViewKind,
         deltas: bool,
     ) -> Result<Option<Notice>, HttpError> {
         let id = parse(session)?;
-        let head = self.app.store().head(&id).await?;
-        let head = head.ok_or_else(|| HttpError::no_session(session))?;
-        if seen > head {
-            let message = format!("the log ends at {head}: subscribe again from the start");
-            return Err(HttpError::invalid(message));
-        }
-        let (app, outbox) = (self.app.clone(), self.outbox.clone());
-        let watch = RecordSubscription { app, session: id.clone(), seen, deltas, outbox };
-        let task = self.watches.spawn(watch.run());
-        self.watch(id.clone(), task);
-        Ok(Some(Notice::Subscribed { session_id: id, head }))
-    }
-
-    /// Subscribes the connection to patches for the page of a session.
-    async fn subscribe_page(
-        &mut self,
-        session: &str,
-        seen: Seq,
-    ) -> Result<Option<Notice>, HttpError> {
-        let id = parse(session)?;
-        let head = self.app.store().head(&id).await?;
-        let head = head.ok_or_else(|| HttpError::no_session(session))?;
-        let subscription = HtmlSubscription {
-            app: self.app.clone(),
-            session: id.clone(),
-            outbox: self.outbox.clone(),
+        let SocketState { store, hub, metrics, views, .. } = &self.server;
+        let head = store.head(&id).await?.ok_or_else(|| HttpError::no_session(session))?;
+        let (session, outbox) = (id.clone(), self.outbox.clone());
+        let task = match view {
+            ViewKind::Html => {
+                let (store, views) = (store.clone(), views.clone());
+                self.watches.spawn(HtmlSubscription { store, views, session, outbox }.run(seen))
+            }
+            ViewKind::Records if seen > head => {
+                let message = format!("the log ends at {head}: subscribe again from the start");
+                return Err(HttpError::invalid(message));
+            }
+            ViewKind::Records => {
+                let stream = RecordStream::after(store, hub, &session, seen);
+                let stream = if deltas { stream } else { stream.without_covered_deltas() };
+                let metrics = Arc::clone(metrics);
+                self.watches.spawn(send_records(session, stream, metrics, outbox))
+            }
         };
-        let task = self.watches.spawn(subscription.run(seen));
         self.watch(id.clone(), task);
         Ok(Some(Notice::Subscribed { session_id: id, head }))
     }
@@ -315,11 +301,12 @@ impl Connection {
     }
 
     fn watch_list(&mut self, view: ViewKind, part: ListPart, version: Option<String>) {
-        let (changes, outbox) = (self.app.hub.watch_list(), self.outbox.clone());
+        let (changes, outbox) = (self.server.hub.watch_list(), self.outbox.clone());
         let task = match view {
             ViewKind::Records => self.watches.spawn(send_list_changes(changes, outbox)),
             ViewKind::Html => {
-                self.watches.spawn(draw_list(self.app.clone(), part, version, changes, outbox))
+                let (pages, hub) = (self.server.pages.clone(), Arc::clone(&self.server.hub));
+                self.watches.spawn(draw_list(pages, hub, part, version, changes, outbox))
             }
         };
         if let Some(before) = self.watches_list.replace(task) {
@@ -333,7 +320,8 @@ impl Connection {
         input: SendInput,
     ) -> Result<Option<Notice>, HttpError> {
         let client_id = input.client_id.clone();
-        let receipt = input.send_to(&self.app, &parse(session)?).await?;
+        let receipt =
+            input.send_to(&self.server.store, &self.server.sessions, &parse(session)?).await?;
         Ok(Some(ack(client_id, receipt)))
     }
 
@@ -352,25 +340,15 @@ impl Connection {
         message_id: MessageId,
     ) -> Result<Option<Notice>, HttpError> {
         let steer = |reply| Command::SteerQueued { message_id, reply };
-        let receipt = self.app.sessions.ask(&parse(session)?, steer).await?;
+        let receipt = self.server.sessions.ask(&parse(session)?, steer).await?;
         Ok(Some(ack(None, receipt)))
-    }
-
-    async fn approve_tool(
-        &self,
-        session: &str,
-        call_id: CallId,
-        decision: DecisionInput,
-    ) -> Result<Option<Notice>, HttpError> {
-        let approval = decision.into_approval(call_id);
-        self.ask(session, |reply| Command::Approve { approval, reply }).await
     }
 
     /// Cancels the active run of a session without waiting, because frames must be handled until it
     /// has ended.
     fn cancel(&self, session: &str, unless_asking: bool) -> Result<Option<Notice>, HttpError> {
         let (id, sessions, outbox) =
-            (parse(session)?, self.app.sessions.clone(), self.outbox.clone());
+            (parse(session)?, self.server.sessions.clone(), self.outbox.clone());
         tokio::spawn(async move {
             let by = "user".to_owned();
             let cancel = |reply| Command::Cancel { by, unless_asking, reply };
@@ -385,7 +363,7 @@ impl Connection {
 
     async fn revoke_grant(&self, session: &str, id: String) -> Result<Option<Notice>, HttpError> {
         let session = parse(session)?;
-        self.app.sessions.revoke_grant(&session, id, USER.to_owned()).await?;
+        self.server.sessions.revoke_grant(&session, id, USER.to_owned()).await?;
         Ok(None)
     }
 
@@ -396,14 +374,14 @@ impl Connection {
         session: &str,
         command: impl FnOnce(ReplyTo<T>) -> Command,
     ) -> Result<Option<Notice>, HttpError> {
-        self.app.sessions.ask(&parse(session)?, command).await?;
+        self.server.sessions.ask(&parse(session)?, command).await?;
         Ok(None)
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.app.metrics.watchers.dec();
+        self.server.metrics.watchers.dec();
     }
 }
 

@@ -71,8 +71,8 @@ impl AgUi {
     async fn unknown(&self, run: &ResponseId) -> Result<Option<Vec<Value>>, HttpError> {
         let up_to = self.start_of(run).await?;
         let window = Window { before: Some(up_to.next()), limit: LOOK_BACK };
-        let Conversation { app, session } = &self.conversation;
-        let found = window::read_whole(app.store(), session, window).await?;
+        let Conversation { server, session } = &self.conversation;
+        let found = window::read_whole(&server.store, session, window).await?;
         let found = found.map(|it| self.messages(&it.transcript)).unwrap_or_default();
         let ends: Vec<Option<&str>> =
             found.iter().rev().take(2).map(|it| it["id"].as_str()).collect();
@@ -82,13 +82,14 @@ impl AgUi {
     }
 
     async fn earlier(&self, up_to: Seq) -> Result<Vec<Value>, HttpError> {
-        let Conversation { app, session } = &self.conversation;
-        let read = window::read_all(app.store(), session, Some(up_to), Transcript::whole());
+        let Conversation { server, session } = &self.conversation;
+        let read = window::read_all(&server.store, session, Some(up_to), Transcript::whole());
         Ok(read.await?.map(|it| self.messages(&it)).unwrap_or_default())
     }
 
     fn messages(&self, transcript: &Transcript) -> Vec<Value> {
-        let file_url = |file: &Attachment| self.conversation.app.file_url(&self.host, file);
+        let file_url =
+            |file: &Attachment| self.conversation.server.hosts.file_url(&self.host, file);
         let shown = transcript.messages.iter().filter(|it| !it.superseded);
         shown.flat_map(|it| messages(it, self.version, &file_url)).collect()
     }

@@ -16,18 +16,16 @@ use schemars::{JsonSchema, json_schema};
 use serde_json::{Map, Value};
 use transcript::{CallId, SessionId};
 
-use super::V1Error;
-use super::error::ErrorBody;
 use super::models::{DEFAULT, agent_of};
 use super::protocol::{OpenAi, respond_whole};
-use crate::App;
 use crate::compat::{
-    Conversation, NewConversation, RunResponse, Submission, create_session, session_exists,
-    session_of,
+    CompatState, Conversation, NewConversation, RunResponse, Submission, create_session,
+    session_exists, session_of,
 };
 use crate::error::{HttpError, RequestCode};
 use crate::extract::Input;
 use crate::openapi::{DescribeInput, DescribeOutput, Operation};
+use crate::refusal::{OpenAiErrorBody, V1Error};
 use runtime::clock;
 use session::Command;
 
@@ -136,7 +134,7 @@ impl DescribeOutput for Completed {
         operation.gives_json::<Completion>(StatusCode::OK);
         let events = json_schema!({ "type": "string" });
         operation.gives(StatusCode::OK, Some(("text/event-stream", events)));
-        operation.gives_json::<ErrorBody>(StatusCode::BAD_GATEWAY);
+        operation.gives_json::<OpenAiErrorBody>(StatusCode::BAD_GATEWAY);
     }
 }
 
@@ -164,7 +162,7 @@ struct Choice {
 }
 
 pub(crate) async fn complete(
-    State(app): State<App>,
+    State(server): State<CompatState>,
     options: Result<HeaderOptions, HttpError>,
     body: Result<CompletionBody, HttpError>,
 ) -> Result<Completed, V1Error> {
@@ -173,7 +171,7 @@ pub(crate) async fn complete(
     let mut request = openai::request(&body)?;
     let options =
         Options { model: request.model.clone(), include_usage: request.include_usage, other_calls };
-    let target = find_target(&app, &request, session).await?;
+    let target = find_target(&server, &request, session).await?;
     let conversation = target.conversation().clone();
     if let Some(message) = &mut request.message {
         message.id = Some(client_id_of(&conversation, &attempt, &body).await?);
@@ -203,10 +201,10 @@ async fn client_id_of(
     let prefix = format!("v1-{}-", &hash[..16]);
     let mut sent = Vec::new();
     if let Attempt::Again = attempt {
-        let Conversation { app, session } = conversation;
+        let Conversation { server, session } = conversation;
         sent.extend(conversation.last_user_message().await?.and_then(|it| it.client_id));
         sent.extend(
-            app.store().queue(session).await?.messages.into_iter().filter_map(|it| it.client_id),
+            server.store.queue(session).await?.messages.into_iter().filter_map(|it| it.client_id),
         );
     }
     let known = sent.iter().rev().find(|it| it.as_str().starts_with(&prefix));
@@ -230,27 +228,27 @@ impl RequestTarget {
 }
 
 async fn find_target(
-    app: &App,
+    server: &CompatState,
     request: &Request,
     named: Option<SessionId>,
 ) -> Result<RequestTarget, HttpError> {
-    let agent = agent_of(&app.agents, &request.model)?;
+    let agent = agent_of(&server.agents, &request.model)?;
     let archived = named.is_none();
-    if archived && let Some(target) = find_waiting_run(app, request, agent).await? {
+    if archived && let Some(target) = find_waiting_run(server, request, agent).await? {
         return Ok(target);
     }
     let session = named.unwrap_or_else(clock::new_session_id);
-    let conversation = Conversation { app: app.clone(), session };
+    let conversation = Conversation { server: server.clone(), session };
     let session = &conversation.session;
     let chosen = Some(agent).filter(|_| request.model != DEFAULT);
-    if !archived && session_exists(app, session, chosen).await.map_err(|it| it.about("model"))? {
+    if !archived && session_exists(server, session, chosen).await.map_err(|it| it.about("model"))? {
         return Ok(RequestTarget::Known(conversation));
     }
     let tools: &[_] = if request.message.is_none() { &request.tools } else { &[] };
     let earlier = request.before.as_array().map(Vec::as_slice).unwrap_or_default();
     let import = openai::import;
     let new = NewConversation { session, agent, earlier, import, archived, tools };
-    let is_new = create_session(app, &new).await?;
+    let is_new = create_session(server, &new).await?;
     Ok(if is_new { RequestTarget::New(conversation) } else { RequestTarget::Known(conversation) })
 }
 
@@ -258,16 +256,18 @@ async fn find_target(
 /// that run, which continues. If the request also has a new message, the run is cancelled, and
 /// `None` is returned so that a new session is created.
 async fn find_waiting_run(
-    app: &App,
+    server: &CompatState,
     request: &Request,
     agent: &str,
 ) -> Result<Option<RequestTarget>, HttpError> {
     let Some(Decided::Output { call, .. }) = request.results.first() else { return Ok(None) };
-    let Some(session) = session_of(app, &CallId::new(call)).await? else { return Ok(None) };
-    if app.sessions.agent_of(&session).await?.is_none_or(|it| it != agent) {
+    let Some(session) = session_of(&server.store, &CallId::new(call)).await? else {
+        return Ok(None);
+    };
+    if server.sessions.agent_of(&session).await?.is_none_or(|it| it != agent) {
         return Ok(None);
     }
-    let conversation = Conversation { app: app.clone(), session };
+    let conversation = Conversation { server: server.clone(), session };
     if request.message.is_some() {
         let cancel = |reply| Command::Cancel { by: "user".to_owned(), unless_asking: false, reply };
         conversation.ask(cancel).await?;

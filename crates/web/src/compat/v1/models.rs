@@ -6,12 +6,11 @@ use axum::http::request::Parts;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::V1Error;
-use crate::App;
 use crate::error::{HttpError, RequestCode};
 use crate::extract::Segment;
 use crate::openapi::{DescribeInput, Operation};
-use runtime::agents::Agents;
+use crate::refusal::V1Error;
+use runtime::agents::AgentCatalog;
 
 /// Model name of the default agent in the OpenAI-compatible API.
 pub(super) const DEFAULT: &str = "default";
@@ -68,8 +67,7 @@ impl DescribeInput for ModelPath {
     }
 }
 
-pub(crate) async fn list(State(app): State<App>) -> Result<Json<ModelList>, V1Error> {
-    let agents = &app.agents;
+pub(crate) async fn list(State(agents): State<AgentCatalog>) -> Result<Json<ModelList>, V1Error> {
     let able = agents.names().into_iter().filter(|it| agents.check(it).is_ok());
     let default = agents.default_id().filter(|_| !agents.knows(DEFAULT)).map(|_| DEFAULT);
     let data = default.into_iter().chain(able).map(Model::new).collect();
@@ -77,16 +75,16 @@ pub(crate) async fn list(State(app): State<App>) -> Result<Json<ModelList>, V1Er
 }
 
 pub(crate) async fn show(
-    State(app): State<App>,
+    State(agents): State<AgentCatalog>,
     ModelPath(model): ModelPath,
 ) -> Result<Json<Model>, V1Error> {
-    agent_of(&app.agents, &model)?;
+    agent_of(&agents, &model)?;
     Ok(Json(Model::new(&model)))
 }
 
 /// Returns the id of the agent for a model name of the OpenAI-compatible API. An unavailable agent
 /// is an error only when it runs.
-pub(super) fn agent_of<'a>(agents: &'a Agents, model: &'a str) -> Result<&'a str, HttpError> {
+pub(super) fn agent_of<'a>(agents: &'a AgentCatalog, model: &'a str) -> Result<&'a str, HttpError> {
     if agents.knows(model) {
         return Ok(model);
     }

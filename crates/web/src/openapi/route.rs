@@ -7,15 +7,17 @@ use axum::http::{Method, StatusCode};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use schemars::json_schema;
 
-use crate::App;
+use super::{DescribeInput, DescribeOutput, Operation};
 use crate::error::RequestCode;
-use crate::openapi::{DescribeInput, DescribeOutput, Operation};
 
-pub(crate) struct Route {
+/// A route of the HTTP server. `S` is the state of the server.
+pub(crate) struct Route<S> {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
     pub(crate) summary: &'static str,
-    pub(crate) handler: MethodRouter<App>,
+    pub(crate) handler: MethodRouter<S>,
+    /// Whether the route needs no key.
+    pub(super) is_public: bool,
     /// Function that describes the handler by the types of its inputs and its output.
     describe_handler: fn(&mut Operation<'_>),
     /// Error codes of the route that do not follow from the types of its handler.
@@ -23,7 +25,7 @@ pub(crate) struct Route {
     answers: Vec<(StatusCode, &'static str)>,
 }
 
-impl Route {
+impl<S: Clone + Send + Sync + 'static> Route<S> {
     fn new<H, T, D>(
         method: Method,
         filter: MethodFilter,
@@ -32,7 +34,7 @@ impl Route {
         summary: &'static str,
     ) -> Self
     where
-        H: Handler<T, App> + Described<D>,
+        H: Handler<T, S> + Described<D>,
         T: 'static,
     {
         let handler = on(filter, handler);
@@ -42,10 +44,16 @@ impl Route {
             path,
             summary,
             handler,
+            is_public: false,
             describe_handler,
             refusals: &[],
             answers: Vec::new(),
         }
+    }
+
+    /// Marks the route as public, as the authorization layer treats it.
+    pub(crate) fn public(self) -> Self {
+        Self { is_public: true, ..self }
     }
 
     /// Sets the error codes that the route's handler itself may return.
@@ -86,14 +94,14 @@ impl Route {
 
 macro_rules! methods {
     ($($name:ident $method:ident)*) => {
-        impl Route {
+        impl<S: Clone + Send + Sync + 'static> Route<S> {
             $(pub(crate) fn $name<H, T, D>(
                 path: &'static str,
                 handler: H,
                 summary: &'static str,
             ) -> Self
             where
-                H: Handler<T, App> + Described<D>,
+                H: Handler<T, S> + Described<D>,
                 T: 'static,
             {
                 Self::new(Method::$method, MethodFilter::$method, path, handler, summary)
@@ -130,3 +138,5 @@ described! { A }
 described! { A B }
 described! { A B C }
 described! { A B C D }
+described! { A B C D E }
+described! { A B C D E G }

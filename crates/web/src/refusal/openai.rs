@@ -14,7 +14,7 @@ pub(crate) struct V1Error(HttpError);
 /// Body of an error response in OpenAI's format.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "OpenAiError")]
-pub(super) struct ErrorBody {
+pub(crate) struct OpenAiErrorBody {
     error: ErrorDetails,
 }
 
@@ -53,13 +53,13 @@ impl IntoResponse for V1Error {
             false => ErrorKind::InvalidRequestError,
         };
         let error = ErrorDetails { message, kind, param, code: Some(code.as_str().to_owned()) };
-        (code.status(), Json(ErrorBody { error })).into_response()
+        (code.status(), Json(OpenAiErrorBody { error })).into_response()
     }
 }
 
 impl<T: DescribeOutput> DescribeOutput for Result<T, V1Error> {
     fn describe(operation: &mut Operation<'_>) {
         T::describe(operation);
-        operation.refuses_with::<ErrorBody>();
+        operation.refuses_with::<OpenAiErrorBody>();
     }
 }
