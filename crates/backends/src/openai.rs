@@ -25,7 +25,7 @@ mod tests;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use transcript::{
     CallId, ErrorInfo, Event, Level, MessageId, Millis, ResponseId, RunMessage, RunStatus,
 };
@@ -45,6 +45,13 @@ use crate::{
 
 /// Maximum number of bytes of an error response's body that are kept.
 const MAX_ERROR_BODY: usize = 64 * 1024;
+
+/// Returns the description of a tool as a function of the OpenAI API.
+pub fn function(name: &str, description: &str, parameters: &Value) -> Value {
+    json!({ "type": "function", "function": {
+        "name": name, "description": description, "parameters": parameters,
+    }})
+}
 
 /// Backend of an agent that is a model behind an OpenAI-compatible API, for one run.
 #[derive(Debug)]

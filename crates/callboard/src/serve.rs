@@ -16,16 +16,15 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tools::Tools;
 use tools::mcp::{McpServers, StoreFile};
-use transcript::Millis;
 
+use runtime::agents::tool_catalog::ToolCatalog;
 use runtime::agents::{AgentCatalog, Agents, SHIPPED};
 use runtime::clock;
 use runtime::files::write_private;
-use runtime::hub::Hub;
+use runtime::live::hub::Hub;
+use runtime::live::pulse::Pulses;
 use runtime::metrics::Metrics;
 use runtime::passes::Passes;
-use runtime::pulse::Pulses;
-use runtime::tool_catalog::ToolCatalog;
 use runtime::{Services, Sessions};
 use web::{App, Edge, ProgramMcp, oldest_sign_in};
 
@@ -35,8 +34,6 @@ use crate::logging;
 /// Limit on open files of the server, which include connections and programs.
 const OPEN_FILES: u64 = 65_536;
 const UPKEEP: Duration = Duration::from_secs(3600);
-/// Number of milliseconds in a day.
-const DAY: i64 = 24 * 60 * 60 * 1000;
 /// Interval of the checks that the files in the data folder were not removed or replaced.
 const FILES_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Time after which unused syntax grammars are unloaded.
@@ -141,7 +138,7 @@ impl Server {
         let pulses = Arc::new(Pulses::default());
         let keeps_raw = config.raw_days > 0;
         write_shipped_files(&agents.shipped)?;
-        let sessions = Sessions::start(Services {
+        let sessions = Services {
             store: store.clone(),
             hub: Arc::clone(&hub),
             agents: Arc::clone(&agents),
@@ -152,8 +149,8 @@ impl Server {
             passes: Arc::clone(&passes),
             pulses: Arc::clone(&pulses),
             keeps_raw,
-        });
-        let sessions = sessions.await?;
+        };
+        let sessions = sessions.start().await?;
         let (stop, stopping) = watch::channel(false);
         let edge = Edge {
             token: token.clone(),
@@ -237,7 +234,7 @@ async fn sweep(store: &Store, raw_days: u32) {
     if let Err(error) = store.sweep_blobs(clock::now()).await {
         tracing::warn!(%error, "cannot remove unreferenced uploads");
     }
-    let before = Millis(clock::now().0 - i64::from(raw_days) * DAY);
+    let before = clock::now().minus_days(raw_days);
     while !store.sweep_raw(before).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "cannot remove old raw lines");
         true

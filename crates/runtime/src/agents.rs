@@ -2,25 +2,27 @@
 
 mod catalog;
 mod help;
+pub(crate) mod history;
 mod program;
+pub mod tool_catalog;
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use backends::openai::Settings;
+use backends::openai::{Settings, function};
 use backends::{Demo, Launch, ModelBackend, OpenAi, Pace, ProgramBackend};
 use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+use tools::Tools;
 use tools::mcp;
 use tools::policy::Pattern;
-use tools::{ToolSpec, Tools};
 use transcript::{ErrorCode, ErrorInfo};
 
-use crate::history::HistoryScope;
+use history::HistoryScope;
 
 pub use catalog::AgentCatalog;
 pub use program::{ProgramAgent, ProgramSettings, SHIPPED, is_tool_of_program};
@@ -102,12 +104,7 @@ impl ToolChoice {
     /// Returns the chosen tools that are available now, as function descriptions for a model API.
     pub fn of(&self, tools: &Tools) -> Vec<Value> {
         let chosen = tools.specs().into_iter().filter(|it| self.takes(&it.name));
-        let function = |ToolSpec { name, description, parameters }: ToolSpec| {
-            json!({ "type": "function", "function": {
-                "name": name, "description": description, "parameters": parameters,
-            }})
-        };
-        chosen.map(function).collect()
+        chosen.map(|it| function(&it.name, &it.description, &it.parameters)).collect()
     }
 
     /// Returns whether the agent may use any tool of the MCP server with this name.

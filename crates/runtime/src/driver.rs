@@ -15,17 +15,22 @@ mod process;
 mod request;
 mod running_tools;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use backends::ResponsePart;
 use futures_util::future::BoxFuture;
-use session::{Effect, Input, OpenRun, Opening, Refused, Session};
+use session::{Effect, Input, OpenRun, Opening, Refused, Session, Settings};
+use store::Store;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
-use transcript::{Ending, ErrorCode, ErrorInfo, Millis, Record, ResponseId, SessionId};
+use tools::policy::Policy;
+use tools::{Peers, Tools};
+use transcript::{
+    Ending, ErrorCode, ErrorInfo, ExchangeId, Millis, OpenExchange, Record, ResponseId, SessionId,
+};
 
 use self::callers::Callers;
 pub(crate) use self::callers::{Envelope, new_reply_id};
@@ -36,8 +41,12 @@ pub(crate) use self::process::end_survivors;
 pub(crate) use self::request::HttpClient;
 use self::request::RunningRequest;
 use self::running_tools::RunningTools;
+use crate::agents::Agents;
 use crate::clock;
-use crate::sessions::{Services, Sessions};
+use crate::live::hub::Hub;
+use crate::live::pulse::Pulses;
+use crate::metrics::Metrics;
+use crate::passes::Passes;
 
 /// Time after which an idle session is removed from memory.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -46,13 +55,50 @@ const REOPEN_DELAY: Duration = Duration::from_secs(1);
 /// Maximum number of inputs that are handled before a commit.
 const MAX_INPUTS: usize = 256;
 
+/// The parts of the server that the drivers of all sessions use.
+pub(crate) struct DriverParts {
+    pub(crate) store: Store,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) agents: Arc<Agents>,
+    pub(crate) tools: Arc<Tools>,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) passes: Arc<Passes>,
+    pub(crate) pulses: Arc<Pulses>,
+    /// Whether raw lines of programs are stored.
+    pub(crate) keeps_raw: bool,
+    /// The part of the server's configuration that session state machines use.
+    pub(crate) settings: Arc<Settings>,
+    /// HTTP client for the requests of model agents.
+    pub(crate) http: HttpClient,
+}
+
+/// Connection of a session's driver to the other sessions.
+pub(crate) trait OtherSessions: Peers {
+    /// Removes the inbox of an idle session's driver, unless a sender has a clone of it. Returns
+    /// whether it was removed.
+    fn release(&self, session: &SessionId, inbox: &mpsc::Receiver<Envelope>) -> bool;
+
+    /// Continues the open exchanges of a session that was opened again, in their order.
+    fn resume_exchanges(
+        self: Arc<Self>,
+        asker: SessionId,
+        open: BTreeMap<ExchangeId, OpenExchange>,
+    ) -> BoxFuture<'static, ()>;
+}
+
 /// Runs the driver of a session until the session has been idle for a while, is deleted, or the
 /// server stops.
-pub(crate) async fn run(id: SessionId, sessions: Sessions, mut inbox: mpsc::Receiver<Envelope>) {
+pub(crate) async fn run(
+    id: SessionId,
+    parts: Arc<DriverParts>,
+    others: Arc<dyn OtherSessions>,
+    mut inbox: mpsc::Receiver<Envelope>,
+) {
     let mut ending = Ending::Restarted;
     let mut first = None;
     loop {
-        let refused = match Driver::open(&id, &sessions, &ending).await {
+        let refused = match Driver::open(&id, &parts, &others, &ending).await {
             Ok(driver) => match driver.serve(first.take(), &mut inbox).await {
                 Stop::Done => return,
                 Stop::Deleted => Refused::NoSession,
@@ -68,7 +114,7 @@ pub(crate) async fn run(id: SessionId, sessions: Sessions, mut inbox: mpsc::Rece
         if let Some(envelope) = first.take() {
             envelope.refuse(refused.clone());
         }
-        if refused == Refused::NoSession && sessions.release(&id, &inbox) {
+        if refused == Refused::NoSession && others.release(&id, &inbox) {
             return;
         }
         tokio::select! {
@@ -106,8 +152,8 @@ impl Stop {
 
 struct Driver {
     id: SessionId,
-    sessions: Sessions,
-    services: Arc<Services>,
+    parts: Arc<DriverParts>,
+    others: Arc<dyn OtherSessions>,
     session: Session,
     callers: Callers,
     program: Option<RunningProgram>,
@@ -137,24 +183,27 @@ struct Preparing {
 impl Driver {
     /// Creates the driver of a session from the session's log. `ending` is the reason why a run
     /// that the log leaves open was interrupted.
-    async fn open(id: &SessionId, sessions: &Sessions, ending: &Ending) -> Result<Self, Refused> {
-        let services = &sessions.inner.services;
+    async fn open(
+        id: &SessionId,
+        parts: &Arc<DriverParts>,
+        others: &Arc<dyn OtherSessions>,
+        ending: &Ending,
+    ) -> Result<Self, Refused> {
         let failed = |error: store::Error| Refused::Storage(error.to_string());
-        let found = services.store.summary(id).await.map_err(failed)?;
+        let found = parts.store.summary(id).await.map_err(failed)?;
         let (summary, head) = found.ok_or(Refused::NoSession)?;
-        let queue = services.store.queue(id).await.map_err(failed)?;
+        let queue = parts.store.queue(id).await.map_err(failed)?;
         let mut open_run = None;
         if let Some(run) = &summary.open_run {
             // A run of this process was counted when it started.
             if *ending == Ending::Restarted {
-                services.metrics.found_open_run();
+                parts.metrics.found_open_run();
             }
-            let stored = services.store.records_of_run(id, run).await.map_err(failed)?;
+            let stored = parts.store.records_of_run(id, run).await.map_err(failed)?;
             let records: Vec<Record> = stored.iter().map(store::Stored::record).collect();
             let agent = &summary.agent;
             // A program cannot continue in the middle of a run.
-            let can_continue =
-                services.agents.check(agent).is_ok() && !services.agents.is_program(agent);
+            let can_continue = parts.agents.check(agent).is_ok() && !parts.agents.is_program(agent);
             open_run = Some(OpenRun { id: run.clone(), records, can_continue });
         }
         let session = Session::new(Opening {
@@ -164,14 +213,14 @@ impl Driver {
             queue,
             open_run,
             ending: ending.clone(),
-            settings: Arc::clone(&sessions.inner.settings),
+            settings: Arc::clone(&parts.settings),
             seed: clock::new_seed(),
             now: clock::now(),
         });
         Ok(Self {
             id: id.clone(),
-            sessions: sessions.clone(),
-            services: Arc::clone(services),
+            parts: Arc::clone(parts),
+            others: Arc::clone(others),
             session,
             callers: Callers::default(),
             program: None,
@@ -252,7 +301,7 @@ impl Driver {
                 None => Ok(()),
             },
             () = tokio::time::sleep(IDLE_TIMEOUT), if is_idle => {
-                if self.sessions.release(&self.id, inbox) { Err(Stop::Done) } else { Ok(()) }
+                if self.others.release(&self.id, inbox) { Err(Stop::Done) } else { Ok(()) }
             }
         }
     }

@@ -12,9 +12,12 @@ mod target;
 mod wait_graph;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use futures_util::future::BoxFuture;
+use store::Store;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep};
 use tools::{PeerMessage, PeerReply, SessionChoice, SessionRule, Stopped, interrupted};
 use transcript::{
@@ -24,13 +27,14 @@ use transcript::{
 
 use self::follower::{Follower, Progress};
 use self::target::Target;
-use self::wait_graph::{Edge, Followed};
+use self::wait_graph::{Edge, Followed, WaitGraph};
+use crate::agents::Agents;
 use crate::clock;
 use crate::draw_pool::in_place;
-use crate::sessions::{NewSession, Sessions};
+use crate::driver::{Envelope, OtherSessions};
+use crate::live::hub::Hub;
+use crate::sessions::{Connect, NewSession, Sessions};
 use session::{Command, ExchangeNews, ExchangeOpening, NewMessage, Outcome, Refused};
-
-pub(crate) use wait_graph::WaitGraph;
 
 /// Pause before another attempt to write to the log of the asking session.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -77,7 +81,53 @@ struct Opened {
     followed: Followed,
 }
 
-impl Sessions {
+/// Exchanges of messages between the agents of a server.
+#[derive(Clone)]
+pub(crate) struct Exchanges {
+    sessions: Sessions,
+    store: Store,
+    hub: Arc<Hub>,
+    agents: Arc<Agents>,
+    limits: ExchangeLimits,
+    wait_graph: WaitGraph,
+}
+
+/// Returns the function that connects a session's driver to the other sessions, by exchanges.
+pub(crate) fn connect(
+    store: &Store,
+    hub: &Arc<Hub>,
+    agents: &Arc<Agents>,
+    limits: ExchangeLimits,
+) -> Connect {
+    let (store, hub, agents) = (store.clone(), Arc::clone(hub), Arc::clone(agents));
+    let wait_graph = WaitGraph::default();
+    Box::new(move |sessions| {
+        Arc::new(Exchanges {
+            sessions,
+            store: store.clone(),
+            hub: Arc::clone(&hub),
+            agents: Arc::clone(&agents),
+            limits,
+            wait_graph: wait_graph.clone(),
+        })
+    })
+}
+
+impl OtherSessions for Exchanges {
+    fn release(&self, session: &SessionId, inbox: &mpsc::Receiver<Envelope>) -> bool {
+        self.sessions.release(session, inbox)
+    }
+
+    fn resume_exchanges(
+        self: Arc<Self>,
+        asker: SessionId,
+        open: BTreeMap<ExchangeId, OpenExchange>,
+    ) -> BoxFuture<'static, ()> {
+        Box::pin(async move { self.resume(&asker, open).await })
+    }
+}
+
+impl Exchanges {
     /// Sends a message to another agent, and waits for the reply if the message is synchronous. A
     /// failure or refusal is recorded in the asking session's log too.
     async fn message_agent(
@@ -86,7 +136,7 @@ impl Sessions {
         stopped: &Stopped,
     ) -> Result<PeerReply, ErrorInfo> {
         let (asker, mode) = (message.session.clone(), message.mode);
-        let time_limit = message.timeout.unwrap_or(self.services().exchange_limits.timeout);
+        let time_limit = message.timeout.unwrap_or(self.limits.timeout);
         let Opened { outgoing, new, followed } = self.open_exchange(message, stopped).await?;
         let (exchange_id, session) = (outgoing.from.exchange_id.clone(), outgoing.asked.clone());
         let answer = match mode {
@@ -102,12 +152,12 @@ impl Sessions {
                 }?)
             }
             ExchangeMode::Async => {
-                let sessions = self.clone();
+                let exchanges = self.clone();
                 let (confirm, is_sent) = oneshot::channel();
                 tokio::spawn(async move {
-                    let follower = sessions.deliver(&outgoing, new).await;
+                    let follower = exchanges.deliver(&outgoing, new).await;
                     let _ = confirm.send(());
-                    sessions.follow_to_end(&asker, &outgoing, follower, followed).await;
+                    exchanges.follow_to_end(&asker, &outgoing, follower, followed).await;
                 });
                 // Waiting preserves the order of the messages of one agent.
                 tokio::select! {
@@ -129,13 +179,13 @@ impl Sessions {
     ) -> Result<Opened, ErrorInfo> {
         let PeerMessage { session: asker, run, call_id, agent, choice, text, mode, .. } = message;
         let exchange_id = clock::new_exchange_id();
-        let rule = self.services().exchange_limits.session;
+        let rule = self.limits.session;
         let choice = choice.unwrap_or(SessionChoice::By(rule));
         let target = self.find_target(&asker, &agent, choice).await;
         let asked = target.as_ref().ok().map(|it| it.session.clone());
         let followed = target.and_then(|target| {
             let edge = Edge { asker: asker.clone(), asked: target.session.clone(), mode };
-            let followed = self.inner.wait_graph.follow(&exchange_id, edge);
+            let followed = self.wait_graph.follow(&exchange_id, edge);
             Ok((target, followed.map_err(|_| deadlock(&agent))?))
         });
         let opening = ExchangeOpening {
@@ -151,7 +201,7 @@ impl Sessions {
         let from = tokio::select! {
             // A message that is in the log must be sent, even if the call has been stopped since.
             biased;
-            opened = self.ask(&asker, |reply| Command::OpenExchange { opening, reply }) => {
+            opened = self.sessions.ask(&asker, |reply| Command::OpenExchange { opening, reply }) => {
                 opened.map_err(as_error)??
             }
             // The session refuses the exchange later, because the run is over.
@@ -261,7 +311,7 @@ impl Sessions {
     /// Appends news of an exchange to the asking session's log, with retries until the server stops
     /// or the session is gone.
     async fn report(&self, asker: &SessionId, id: &ExchangeId, news: ExchangeNews) {
-        while !self.is_stopping() {
+        while !self.sessions.is_stopping() {
             match self.report_once(asker, id, news.clone()).await {
                 Err(Refused::Storage(_)) => sleep(RETRY_PAUSE).await,
                 _ => return,
@@ -276,7 +326,7 @@ impl Sessions {
         news: ExchangeNews,
     ) -> Result<(), Refused> {
         let exchange_id = exchange_id.clone();
-        self.ask(asker, |reply| Command::UpdateExchange { exchange_id, news, reply }).await
+        self.sessions.ask(asker, |reply| Command::UpdateExchange { exchange_id, news, reply }).await
     }
 
     /// Sends the message of an exchange to the asked session, which it may create first. Repeated
@@ -287,10 +337,9 @@ impl Sessions {
         new: Option<NewSession>,
     ) -> Result<Follower, Refused> {
         let OutgoingMessage { asked, text, from } = outgoing;
-        let services = self.services();
-        let follower = Follower::new(&services.store, &services.hub, asked, &from.exchange_id);
+        let follower = Follower::new(&self.store, &self.hub, asked, &from.exchange_id);
         if let Some(new) = new {
-            self.create(new).await?;
+            self.sessions.create(new).await?;
         }
         let message = NewMessage {
             sent: None,
@@ -301,25 +350,21 @@ impl Sessions {
             from: Some(from.clone()),
             client_tools: Vec::new(),
         };
-        self.send(asked, message).await?;
+        self.sessions.send(asked, message).await?;
         Ok(follower)
     }
 
     /// Withdraws the message of an exchange whose answer is not needed any more: removes it from
     /// the queue or stops the run that answers it.
-    pub(super) async fn abandon(&self, asked: &SessionId, exchange_id: &ExchangeId, by: &str) {
+    async fn abandon(&self, asked: &SessionId, exchange_id: &ExchangeId, by: &str) {
         let (exchange_id, by) = (exchange_id.clone(), by.to_owned());
         // A deleted session has nothing to stop.
-        let _ = self.ask(asked, |reply| Command::Abandon { exchange_id, by, reply }).await;
+        let _ = self.sessions.ask(asked, |reply| Command::Abandon { exchange_id, by, reply }).await;
     }
 
     /// Continues the open exchanges of a session that was opened again, in their order. Synchronous
     /// exchanges are abandoned, because the tool calls that waited for them have ended.
-    pub(super) async fn resume_exchanges(
-        self,
-        asker: SessionId,
-        open: BTreeMap<ExchangeId, OpenExchange>,
-    ) {
+    async fn resume(&self, asker: &SessionId, open: BTreeMap<ExchangeId, OpenExchange>) {
         for (id, exchange) in open {
             if exchange.mode == ExchangeMode::Sync {
                 if let Some(asked) = &exchange.peer_session_id {
@@ -327,40 +372,49 @@ impl Sessions {
                 }
                 continue;
             }
-            let Some((followed, outgoing)) = self.follow_again(&asker, &id, exchange).await else {
-                continue;
+            let (followed, outgoing) = match self.follow_again(asker, &id, exchange).await {
+                Ok(Some(again)) => again,
+                Ok(None) => continue,
+                Err(why) => {
+                    tracing::error!(exchange = %id, %why, "cannot continue an exchange");
+                    self.report(asker, &id, ExchangeNews::Ended(Err(lost_message(&why)))).await;
+                    continue;
+                }
             };
             let follower = self.deliver(&outgoing, None).await;
             // A deletion ends the exchanges of the session, so here the session was never created.
             if matches!(follower, Err(Refused::NoSession)) {
-                self.report(&asker, &id, ExchangeNews::Ended(Err(never_sent()))).await;
+                self.report(asker, &id, ExchangeNews::Ended(Err(never_sent()))).await;
                 continue;
             }
-            let (sessions, asker) = (self.clone(), asker.clone());
+            let (exchanges, asker) = (self.clone(), asker.clone());
             tokio::spawn(async move {
-                sessions.follow_to_end(&asker, &outgoing, follower, followed).await;
+                exchanges.follow_to_end(&asker, &outgoing, follower, followed).await;
             });
         }
     }
 
-    /// Follows an open exchange again, after a restart. `None` if it is followed already, or its
-    /// message cannot be read.
+    /// Follows an open exchange again, after a restart. `None` if it is followed already. Fails if
+    /// its message cannot be read.
     async fn follow_again(
         &self,
         asker: &SessionId,
         id: &ExchangeId,
         open: OpenExchange,
-    ) -> Option<(Followed, OutgoingMessage)> {
-        let asked = open.peer_session_id?;
+    ) -> Result<Option<(Followed, OutgoingMessage)>, String> {
+        let missing = || "the log has no such message".to_owned();
+        let asked = open.peer_session_id.ok_or_else(missing)?;
         let edge = Edge { asker: asker.clone(), asked: asked.clone(), mode: open.mode };
-        let followed = self.inner.wait_graph.follow(id, edge).ok()?;
-        let run = open.response_id?;
-        let records = self.services().store.records_of_run(asker, &run).await.ok()?;
+        let Ok(followed) = self.wait_graph.follow(id, edge) else { return Ok(None) };
+        let run = open.response_id.ok_or_else(missing)?;
+        let records = self.store.records_of_run(asker, &run).await;
+        let records = records.map_err(|error| error.to_string())?;
         let answer = in_place(|| {
             let records: Vec<Record> = records.iter().map(store::Stored::record).collect();
             RunMessage::replay(&run, &records)
         });
-        let text = answer.exchanges().find(|it| it.id == *id).map(|it| it.text.clone())?;
+        let text = answer.exchanges().find(|it| it.id == *id).map(|it| it.text.clone());
+        let text = text.ok_or_else(missing)?;
         let from = Sender {
             session_id: asker.clone(),
             agent: answer.agent.clone(),
@@ -368,7 +422,7 @@ impl Sessions {
             depth: open.depth,
             is_answer: false,
         };
-        Some((followed, OutgoingMessage { asked, text, from }))
+        Ok(Some((followed, OutgoingMessage { asked, text, from })))
     }
 }
 
@@ -378,6 +432,14 @@ fn deadlock(agent: &str) -> ErrorInfo {
          first, ask in the background, or ask with \"session\": \"new\"."
     );
     ErrorInfo::new(ErrorCode::AgentCycle, message)
+}
+
+fn lost_message(why: &str) -> ErrorInfo {
+    let message = format!(
+        "The answer cannot be awaited after a restart of the server: {why}. Look for it in the \
+         session of the other agent."
+    );
+    ErrorInfo::new(ErrorCode::Storage, message)
 }
 
 fn never_sent() -> ErrorInfo {

@@ -13,7 +13,7 @@ use transcript::{
 };
 
 use crate::draw_pool::{DrawPermit, in_place};
-use crate::window;
+use crate::live::window;
 
 /// Maximum size in bytes of an attachment that an exported file contains. Larger attachments are
 /// only named.

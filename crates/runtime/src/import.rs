@@ -7,6 +7,7 @@
 //! than the file.
 
 mod blocking;
+mod data_url;
 mod format;
 mod untrusted;
 mod whole;

@@ -5,13 +5,14 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use backends::ToolServer;
 use tokio::sync::oneshot;
 use transcript::SessionId;
 
 use crate::clock;
+use crate::sync::lock;
 
 /// HTTP path at which Callboard's tools are served to programs.
 pub const PATH: &str = "/mcp";
@@ -110,8 +111,4 @@ impl Drop for PendingRequest {
         self.cancelled.close();
         lock(&self.holder.pending).retain(|(_, it)| !it.is_closed());
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,46 +6,26 @@
 mod pending_deletion;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use backends::ToolOutcome;
-use session::{
-    AgentFacts, AnswerType, Command, Limits, NewMessage, Receipt, Refused, RelayedCall, ReplyTo,
-    Settings,
-};
+use session::{AnswerType, Command, NewMessage, Receipt, Refused, RelayedCall, ReplyTo};
 use store::{AppendError, Store};
 use tokio::sync::{mpsc, oneshot};
-use tools::policy::{Policy, grant_id};
+use tools::policy::grant_id;
 use tools::{ToolSpec, Tools, failed, tool_error};
 use transcript::{Event, Record, Seq, SessionId, Summary};
 
 use self::pending_deletion::PendingDeletions;
-use crate::agents::{Agent, Agents};
+use crate::agents::Agents;
 use crate::clock;
-use crate::driver::{self, Envelope, HttpClient, new_reply_id};
-use crate::exchanges::{ExchangeLimits, WaitGraph};
-use crate::hub::{Hub, ListChange};
+use crate::driver::{self, DriverParts, Envelope, OtherSessions, new_reply_id};
+use crate::live::hub::{Hub, ListChange};
 use crate::metrics::Metrics;
-use crate::passes::Passes;
-use crate::pulse::Pulses;
+use crate::sync::lock;
 
 /// Maximum number of commands that wait for the driver of one session. Further senders wait.
 const INBOX: usize = 64;
-
-/// The parts of the server that its sessions use.
-pub struct Services {
-    pub store: Store,
-    pub hub: Arc<Hub>,
-    pub agents: Arc<Agents>,
-    pub tools: Arc<Tools>,
-    pub policy: Arc<Policy>,
-    pub exchange_limits: ExchangeLimits,
-    pub metrics: Arc<Metrics>,
-    pub passes: Arc<Passes>,
-    pub pulses: Arc<Pulses>,
-    /// Whether raw lines of programs are stored.
-    pub keeps_raw: bool,
-}
 
 /// Settings of a session to create.
 #[derive(Debug, Clone)]
@@ -60,20 +40,24 @@ pub struct NewSession {
 /// All sessions of the server, with the drivers of the active ones.
 #[derive(Clone)]
 pub struct Sessions {
-    pub(crate) inner: Arc<Inner>,
+    inner: Arc<Inner>,
 }
 
 /// State that all clones of [`Sessions`] share.
-pub(crate) struct Inner {
-    pub(crate) services: Arc<Services>,
-    /// The part of the server's configuration that session state machines use.
-    pub(crate) settings: Arc<Settings>,
-    /// HTTP client for the requests of model agents.
-    pub(crate) http: HttpClient,
-    pub(crate) wait_graph: WaitGraph,
+struct Inner {
+    store: Store,
+    hub: Arc<Hub>,
+    agents: Arc<Agents>,
+    tools: Arc<Tools>,
+    metrics: Arc<Metrics>,
+    parts: Arc<DriverParts>,
+    connect: Connect,
     pending_deletions: PendingDeletions,
     active: Mutex<Active>,
 }
+
+/// Function that connects the driver of a session to the others.
+pub(crate) type Connect = Box<dyn Fn(Sessions) -> Arc<dyn OtherSessions> + Send + Sync>;
 
 #[derive(Default)]
 struct Active {
@@ -83,23 +67,20 @@ struct Active {
 }
 
 impl Sessions {
-    /// Ends the processes that an earlier server left behind, and returns the sessions of its
-    /// store. Interrupted sessions continue only when [`Self::recover`] is called.
-    pub async fn start(services: Services) -> Result<Self, store::Error> {
-        driver::end_survivors(&services.store).await?;
+    /// Creates the sessions of a store. No driver runs yet.
+    pub(crate) fn new(parts: DriverParts, connect: Connect) -> Self {
         let inner = Inner {
-            settings: Arc::new(session_settings(&services)),
-            services: Arc::new(services),
-            http: HttpClient::default(),
-            wait_graph: WaitGraph::default(),
+            store: parts.store.clone(),
+            hub: Arc::clone(&parts.hub),
+            agents: Arc::clone(&parts.agents),
+            tools: Arc::clone(&parts.tools),
+            metrics: Arc::clone(&parts.metrics),
+            parts: Arc::new(parts),
+            connect,
             pending_deletions: PendingDeletions::default(),
             active: Mutex::default(),
         };
-        Ok(Self { inner: Arc::new(inner) })
-    }
-
-    pub(crate) fn services(&self) -> &Services {
-        &self.inner.services
+        Self { inner: Arc::new(inner) }
     }
 
     /// Returns whether the session has a pending deletion and therefore cannot be used.
@@ -110,7 +91,7 @@ impl Sessions {
     /// Starts the drivers of sessions that were interrupted by a restart, which close open runs and
     /// continue queues. Returns the number of those sessions.
     pub async fn recover(&self) -> Result<usize, store::Error> {
-        let sessions = self.services().store.needing_attention().await?;
+        let sessions = self.inner.store.needing_attention().await?;
         for (session, ..) in &sessions {
             self.inbox(session);
         }
@@ -119,11 +100,11 @@ impl Sessions {
 
     /// Returns Callboard's tools that programs may call.
     pub fn program_tools(&self) -> impl Iterator<Item = ToolSpec> {
-        self.services().tools.for_programs()
+        self.inner.tools.for_programs()
     }
 
     pub async fn agent_of(&self, session: &SessionId) -> Result<Option<String>, store::Error> {
-        Ok(self.services().store.summary(session).await?.map(|(summary, _)| summary.agent))
+        Ok(self.inner.store.summary(session).await?.map(|(summary, _)| summary.agent))
     }
 
     /// Returns the names of the agents that work on a run in a session other than `except`.
@@ -131,7 +112,7 @@ impl Sessions {
         &self,
         except: &SessionId,
     ) -> Result<HashSet<String>, store::Error> {
-        let active = self.services().store.needing_attention().await?.into_iter();
+        let active = self.inner.store.needing_attention().await?.into_iter();
         let busy = active.filter(|(id, summary, _)| summary.open_run.is_some() && id != except);
         Ok(busy.map(|(_, summary, _)| summary.agent).collect())
     }
@@ -158,8 +139,8 @@ impl Sessions {
     /// time, the store accepts one. All further records are written by the session's driver.
     pub async fn create(&self, session: NewSession) -> Result<(), Refused> {
         let NewSession { id, agent, title, workspace } = session;
-        if !self.services().agents.knows(&agent) {
-            let known = self.services().agents.names().join(", ");
+        if !self.inner.agents.knows(&agent) {
+            let known = self.inner.agents.names().join(", ");
             return Err(Refused::NoAgent { name: agent, known });
         }
         let workspace_confirmed = workspace.is_some();
@@ -168,10 +149,10 @@ impl Sessions {
         let mut summary = Summary::default();
         summary.apply(&record);
         let records: Arc<[Record]> = [record].into();
-        let written = self.services().store.append(&id, Seq(0), Arc::clone(&records)).await;
+        let written = self.inner.store.append(&id, Seq(0), Arc::clone(&records)).await;
         written.map_err(as_refusal)?;
-        self.services().hub.publish(&id, records);
-        self.services().hub.publish_list_change(ListChange::Changed {
+        self.inner.hub.publish(&id, records);
+        self.inner.hub.publish_list_change(ListChange::Changed {
             id,
             summary: Box::new(summary),
             head: Seq(1),
@@ -186,9 +167,9 @@ impl Sessions {
             summary.apply(record);
         }
         let head = Seq(records.len() as u64);
-        self.services().store.import(id, records).await.map_err(as_refusal)?;
+        self.inner.store.import(id, records).await.map_err(as_refusal)?;
         let change = ListChange::Changed { id: id.clone(), summary: Box::new(summary), head };
-        self.services().hub.publish_list_change(change);
+        self.inner.hub.publish_list_change(change);
         Ok(())
     }
 
@@ -215,7 +196,7 @@ impl Sessions {
         if self.is_pending_deletion(session) {
             return Err(Refused::PendingDeletion);
         }
-        let found = self.services().store.summary(session).await;
+        let found = self.inner.store.summary(session).await;
         let found = found.map_err(|error| Refused::Storage(error.to_string()))?;
         let (summary, _) = found.ok_or(Refused::NoSession)?;
         match summary.granted.into_keys().find(|it| grant_id(it) == id) {
@@ -260,9 +241,10 @@ impl Sessions {
         }
         let (inbox, commands) = mpsc::channel(INBOX);
         if active.inboxes.insert(session.clone(), inbox.clone()).is_none() {
-            self.services().metrics.sessions_active.inc();
+            self.inner.metrics.sessions_active.inc();
         }
-        tokio::spawn(driver::run(session.clone(), self.clone(), commands));
+        let (parts, others) = (Arc::clone(&self.inner.parts), (self.inner.connect)(self.clone()));
+        tokio::spawn(driver::run(session.clone(), parts, others, commands));
         Some(inbox)
     }
 
@@ -274,7 +256,7 @@ impl Sessions {
         let is_unused = commands.is_empty() && commands.sender_strong_count() <= 1;
         if is_unused {
             active.inboxes.remove(session);
-            self.services().metrics.sessions_active.dec();
+            self.inner.metrics.sessions_active.dec();
         }
         is_unused
     }
@@ -284,7 +266,7 @@ impl Sessions {
     }
 
     fn active(&self) -> MutexGuard<'_, Active> {
-        self.inner.active.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner.active)
     }
 }
 
@@ -294,23 +276,4 @@ fn as_refusal(error: AppendError) -> Refused {
         AppendError::Conflict { .. } => Refused::Exists,
         error => Refused::Storage(error.to_string()),
     }
-}
-
-/// Returns the part of the server's configuration that session state machines use.
-fn session_settings(services: &Services) -> Settings {
-    let Services { agents, tools, policy, exchange_limits: exchanges, .. } = services;
-    let limits = Limits {
-        approval_timeout_ms: policy.timeout_ms,
-        calls_per_minute: tools.settings().per_minute,
-        exchange_depth: exchanges.depth,
-        exchanges_per_run: exchanges.per_run,
-        queued_exchanges: exchanges.queued,
-    };
-    let facts = |agent: &Agent| AgentFacts {
-        model: agent.model().map(str::to_owned),
-        is_program: agents.is_program(&agent.id),
-        workspace: agent.workspace.clone(),
-    };
-    let agents = agents.agents.iter().map(|it| (it.id.clone(), facts(it))).collect();
-    Settings { agents, limits }
 }

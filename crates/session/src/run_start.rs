@@ -1,10 +1,11 @@
 //! The start of a run: its first records, its agent, and the history that the agent gets.
 
+use backends::openai::function;
 use backends::{ModelInput, RunInput};
-use serde_json::{Value, json};
+use serde_json::Value;
 use transcript::{
-    ClientTool, Ending, ErrorCode, ErrorInfo, Event, Level, Message, Record, ResponseId,
-    RunMessage, Transcript, Trigger, close, pause,
+    Ending, ErrorCode, ErrorInfo, Event, Level, Message, Record, ResponseId, RunMessage,
+    Transcript, Trigger, close, pause,
 };
 
 use crate::agent::{Activity, Agent};
@@ -154,7 +155,10 @@ impl Session {
     fn with_client_tools(&self, mut functions: Vec<Value>) -> Vec<Value> {
         let is_ours = |name: &str| functions.iter().any(|it| it["function"]["name"] == name);
         let theirs = self.journal.summary.newest_client_tools().iter();
-        let theirs: Vec<Value> = theirs.filter(|it| !is_ours(&it.name)).map(as_function).collect();
+        let theirs: Vec<Value> = theirs
+            .filter(|it| !is_ours(&it.name))
+            .map(|it| function(&it.name, &it.description, &it.parameters))
+            .collect();
         functions.extend(theirs);
         functions
     }
@@ -230,11 +234,4 @@ impl Session {
         }
         self.start_agent();
     }
-}
-
-/// Returns the description of a client's tool in the form of the OpenAI API.
-fn as_function(ClientTool { name, description, parameters }: &ClientTool) -> Value {
-    json!({ "type": "function", "function": {
-        "name": name, "description": description, "parameters": parameters,
-    }})
 }

@@ -4,24 +4,22 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::FromRef;
-use axum::middleware::from_fn_with_state;
 use runtime::Sessions;
 use runtime::agents::AgentCatalog;
+use runtime::agents::tool_catalog::ToolCatalog;
 use runtime::draw_pool::DrawPool;
-use runtime::hub::Hub;
+use runtime::live::hub::Hub;
+use runtime::live::page_context::PageContext;
+use runtime::live::pulse::Pulses;
+use runtime::live::views::Views;
 use runtime::metrics::Metrics;
-use runtime::page_context::PageContext;
-use runtime::pulse::Pulses;
-use runtime::tool_catalog::ToolCatalog;
-use runtime::views::Views;
 use store::Store;
 use tokio::sync::{mpsc, watch};
 
 use crate::api::import_export::Importer;
 use crate::api::sessions::SessionObjects;
-use crate::auth::gate::{Gate, check_access};
+use crate::auth::gate::Gate;
 use crate::auth::hosts::Hosts;
 use crate::auth::keys::{self, Keys};
 use crate::auth::sign_in::Attempts;
@@ -29,7 +27,6 @@ use crate::compat::CompatState;
 use crate::listener::StopSignal;
 use crate::pages::PageState;
 use crate::ws::socket::SocketState;
-use crate::{refusal, routes};
 
 /// State of the HTTP server that all requests share. A handler gets only the parts that it needs.
 #[derive(Clone)]
@@ -38,7 +35,7 @@ pub struct App {
     views: Views,
     context: Arc<PageContext>,
     draws: DrawPool,
-    gate: Arc<Gate>,
+    pub(crate) gate: Arc<Gate>,
     pub(crate) attempts: Arc<Attempts>,
     stop: StopSignal,
 }
@@ -106,17 +103,6 @@ impl App {
     pub fn watch_secrets(&self) -> impl Future<Output = ()> + use<> {
         keys::watch_secrets(Arc::clone(&self.gate), self.stop.detached())
     }
-}
-
-pub fn router(app: App) -> Router {
-    let router = routes::routes()
-        .into_iter()
-        .fold(Router::new(), |router, route| router.route(route.path, route.handler));
-    router
-        .fallback(refusal::no_such_path)
-        .method_not_allowed_fallback(refusal::no_such_method)
-        .layer(from_fn_with_state(Arc::clone(&app.gate), check_access))
-        .with_state(app)
 }
 
 macro_rules! parts_of_app {

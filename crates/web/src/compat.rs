@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use backends::ToolOutcome;
 use formats::incoming::{BadRequest, Decided, IncomingMessage, Known};
-use runtime::tool_catalog::{failed, tool_error};
+use runtime::agents::tool_catalog::{failed, tool_error};
 use store::{MessageKind, Store};
 use transcript::{
     Attachment, CallId, ClientId, ClientTool, Event, MessageId, ResponseId, Scope, SendMode,
@@ -26,8 +26,8 @@ use crate::auth::hosts::Hosts;
 use crate::error::{HttpError, RequestCode};
 use crate::listener::StopSignal;
 use runtime::agents::AgentCatalog;
-use runtime::hub::Hub;
-use runtime::record_stream::Records;
+use runtime::live::hub::Hub;
+use runtime::live::record_stream::Records;
 use runtime::{Sessions, import};
 use session::{
     AnswerType, Answered, Approval, Command, MessageState, NewMessage, Refused, ReplyTo,

@@ -12,7 +12,7 @@ use serde::Serialize;
 use store::AppendError;
 use transcript::Millis;
 
-use runtime::record_stream::Lost;
+use runtime::live::record_stream::Lost;
 use session::Refused;
 
 macro_rules! request_codes {

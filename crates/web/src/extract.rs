@@ -180,6 +180,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Segment {
     }
 }
 
+/// Parses the id that a client chose for a new session.
+pub(crate) fn new_session_id(id: &str) -> Result<SessionId, HttpError> {
+    let refused = || HttpError::invalid(format!("a session id is {}", SessionId::FORM));
+    SessionId::parse(id).ok_or_else(refused)
+}
+
 /// Extractor of the session id in the path of a request. Invalid ids are refused.
 pub(crate) struct SessionPath(pub(crate) SessionId);
 

@@ -23,7 +23,8 @@ mod ws;
 #[cfg(test)]
 mod tests;
 
-pub use app::{App, Edge, Parts, router};
+pub use app::{App, Edge, Parts};
 pub use auth::keys::oldest_sign_in;
 pub use listener::serve;
 pub use program_mcp::ProgramMcp;
+pub use routes::router;

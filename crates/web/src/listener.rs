@@ -26,8 +26,8 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause after an HTTP connection could not be accepted, for example for lack of file handles.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
-/// Stop signal for connections and long responses. When the server stops, it waits until every clone
-/// is dropped.
+/// Stop signal for connections and long responses. When the server stops, it waits until every
+/// clone is dropped.
 #[derive(Clone)]
 pub(crate) struct StopSignal {
     stopping: watch::Receiver<bool>,

@@ -22,12 +22,12 @@ use crate::extract::{Params, SessionPath};
 use crate::html::{Html, PageError};
 use runtime::Sessions;
 use runtime::agents::AgentCatalog;
+use runtime::agents::tool_catalog::{McpServerInfo, ToolCatalog, grant_id};
 use runtime::draw_pool::{DrawPool, in_place};
 use runtime::export::page_settings;
 use runtime::import::ImportFormat;
-use runtime::page_context::PageContext;
-use runtime::tool_catalog::{McpServerInfo, ToolCatalog, grant_id};
-use runtime::window::{self, Opened};
+use runtime::live::page_context::PageContext;
+use runtime::live::window::{self, Opened};
 
 pub(crate) const LISTED: usize = 100;
 const MESSAGES: usize = render::WINDOW;

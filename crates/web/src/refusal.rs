@@ -1,7 +1,8 @@
 //! Refusals in the format of the API to which the path belongs.
 //!
-//! All refusals under `/v1`, including those of the authorization layer, have OpenAI's form, because its
-//! clients cannot read any other. Clients of the other compatibility APIs show the body unchanged.
+//! All refusals under `/v1`, including those of the authorization layer, have OpenAI's form,
+//! because its clients cannot read any other. Clients of the other compatibility APIs show the body
+//! unchanged.
 
 mod openai;
 

@@ -1,7 +1,10 @@
-//! The table of all routes, which is both the router and the OpenAPI document.
+//! The tables of all routes, which are both the router and the OpenAPI document.
 
-use axum::Json;
+use std::sync::Arc;
+
 use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
+use axum::{Json, Router};
 use serde_json::Value;
 
 use crate::api::{
@@ -16,9 +19,20 @@ use crate::error::RequestCode::{
     MessageNotFound, ModelNotFound, NotSupported, NothingToDo, NothingToUndo, QueueFull,
     SessionExists, SessionNotFound, Stopping, Storage, TooManyAttempts, Unauthorized,
 };
-use crate::openapi;
 use crate::pages::{self, assets};
 use crate::ws::socket;
+use crate::{openapi, refusal};
+
+pub fn router(app: App) -> Router {
+    let router = routes()
+        .into_iter()
+        .fold(Router::new(), |router, route| router.route(route.path, route.handler));
+    router
+        .fallback(refusal::no_such_path)
+        .method_not_allowed_fallback(refusal::no_such_method)
+        .layer(from_fn_with_state(Arc::clone(&app.gate), gate::check_access))
+        .with_state(app)
+}
 
 type Route = openapi::Route<App>;
 type Routes = Vec<Route>;

@@ -12,18 +12,17 @@ use axum::http::{Method, Request, StatusCode};
 use futures_util::StreamExt;
 use tower::ServiceExt;
 
+use runtime::live::pulse::Pulses;
 use runtime::passes::Passes;
-use runtime::pulse::Pulses;
 use runtime::{ExchangeLimits, Services};
 use tools::mcp::McpServers;
 use tools::policy::Policy;
 use tools::{ToolSettings, Tools, Web};
 
-use runtime::Sessions;
+use runtime::agents::tool_catalog::ToolCatalog;
 use runtime::agents::{AgentCatalog, Agents};
-use runtime::hub::Hub;
+use runtime::live::hub::Hub;
 use runtime::metrics::Metrics;
-use runtime::tool_catalog::ToolCatalog;
 use store::Store;
 use tokio::sync::{mpsc, watch};
 
@@ -74,7 +73,7 @@ async fn parts_in(data: &tempfile::TempDir) -> Parts {
         private: Default::default(),
         search_path: Default::default(),
     };
-    let sessions = Sessions::start(Services {
+    let sessions = Services {
         store: store.clone(),
         hub: Arc::clone(&hub),
         agents: Arc::clone(&agents),
@@ -85,11 +84,11 @@ async fn parts_in(data: &tempfile::TempDir) -> Parts {
         passes: Passes::new(([127, 0, 0, 1], 1).into()),
         pulses: Arc::clone(&pulses),
         keeps_raw: true,
-    });
+    };
     Parts {
         store,
         hub,
-        sessions: sessions.await.unwrap(),
+        sessions: sessions.start().await.unwrap(),
         agents: AgentCatalog::new(agents),
         tools: ToolCatalog::new(tools),
         metrics,

@@ -36,6 +36,7 @@ mod mcp;
 mod mcp_server;
 mod memory;
 mod model;
+mod module_cycles;
 mod nonsense;
 mod openai;
 mod own_tools;

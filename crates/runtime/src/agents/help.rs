@@ -3,11 +3,13 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use tokio::process::Command;
 use tokio::time::timeout;
+
+use crate::sync::lock;
 
 /// Time limit for a program to print its help text or version. A program that takes longer counts
 /// as one without output.
@@ -45,7 +47,7 @@ impl HelpCache {
     }
 
     fn cached_for(&self, file: &Path) -> Option<Option<String>> {
-        let cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = lock(&self.cached);
         let (identity, text) = cached.as_ref()?;
         (Some(identity) == Identity::of(file).as_ref()).then(|| text.clone())
     }
@@ -54,7 +56,7 @@ impl HelpCache {
     /// help text lists.
     pub(super) fn invalidate(&self, file: &Path) {
         let identity = Identity::of(file);
-        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = lock(&self.cached);
         *cached = identity.map(|it| (it, Some(String::new())));
     }
 
@@ -89,7 +91,7 @@ impl HelpCache {
             is_help.then_some(if it.stdout.is_empty() { it.stderr } else { it.stdout })
         });
         let text = bytes.map(|it| String::from_utf8_lossy(&it).into_owned());
-        *self.cached.lock().unwrap_or_else(PoisonError::into_inner) = Some((identity, text));
+        *lock(&self.cached) = Some((identity, text));
     }
 }
 

@@ -9,14 +9,14 @@ use session::{Answer, Effect, History, Input, OfferedTools, ProgramOrder, Refuse
 use store::{Grant, Unrecognized};
 use tokio::sync::watch;
 use tools::processes::{Mark, Processes};
-use tools::{Stopped, ToolContext, ToolEvent, ToolUpdate};
+use tools::{Peers, Stopped, ToolContext, ToolEvent, ToolUpdate};
 use transcript::{CallId, ErrorCode, ErrorInfo, RawLine, Record, ResponseId, Seq, Summary};
 
-use super::{Driver, HistoryRequest, Preparing, Stop};
+use super::{Driver, DriverParts, HistoryRequest, Preparing, Stop};
+use crate::agents::history;
+use crate::clock;
 use crate::driver::request::RunningRequest;
-use crate::hub::ListChange;
-use crate::sessions::Services;
-use crate::{clock, history};
+use crate::live::hub::ListChange;
 
 impl Driver {
     /// Carries out one effect of the session's state machine. Returns the input that answers the
@@ -75,12 +75,12 @@ impl Driver {
             Effect::StopTool(call_id) => self.tools.stop(&call_id),
             Effect::EndProcesses(calls) => self.end_processes(calls),
             Effect::Request(request) => {
-                self.request = Some(RunningRequest::start(&self.sessions.inner.http, request));
+                self.request = Some(RunningRequest::start(&self.parts.http, request));
             }
-            Effect::MarkOutdated { agent } => self.services.agents.mark_outdated(&agent),
+            Effect::MarkOutdated { agent } => self.parts.agents.mark_outdated(&agent),
             Effect::ResumeExchanges(open) => {
-                let sessions = self.sessions.clone();
-                tokio::spawn(sessions.resume_exchanges(self.id.clone(), open));
+                let others = Arc::clone(&self.others);
+                tokio::spawn(others.resume_exchanges(self.id.clone(), open));
             }
             Effect::StopAgent => {
                 self.ending.extend(self.program.take().map(|it| it.process.end()));
@@ -115,16 +115,16 @@ impl Driver {
         let (expected, head) = (Seq(first.seq.0 - 1), last.seq);
         let records: Arc<[Record]> = records.into();
         let began = Instant::now();
-        let written = self.services.store.append(&self.id, expected, Arc::clone(&records)).await;
+        let written = self.parts.store.append(&self.id, expected, Arc::clone(&records)).await;
         if let Err(error) = written {
             return Err(self.give_up(&error).await);
         }
         let agent = &self.session.summary().agent;
-        self.services.metrics.committed(agent, &records, began.elapsed());
-        self.services.hub.publish(&self.id, records);
+        self.parts.metrics.committed(agent, &records, began.elapsed());
+        self.parts.hub.publish(&self.id, records);
         if let Some(summary) = summary {
             let id = self.id.clone();
-            self.services.hub.publish_list_change(ListChange::Changed { id, summary, head });
+            self.parts.hub.publish_list_change(ListChange::Changed { id, summary, head });
         }
         Ok(())
     }
@@ -137,7 +137,7 @@ impl Driver {
         let lost_run = self.session.has_run();
         if lost_run || self.callers.are_waiting() {
             tracing::error!(session = %self.id, error = %why, "cannot write the log");
-            self.services.hub.publish_failure(&self.id, &why);
+            self.parts.hub.publish_failure(&self.id, &why);
         }
         for effect in self.session.abandon() {
             // The effects of abandoning a run need no store.
@@ -151,9 +151,9 @@ impl Driver {
 
     async fn delete(&mut self, to: ReplyId) -> Stop {
         self.await_stopped_tools().await;
-        match self.services.store.delete_session(&self.id).await {
+        match self.parts.store.delete_session(&self.id).await {
             Ok(_) => {
-                self.services.hub.publish_deletion(&self.id);
+                self.parts.hub.publish_deletion(&self.id);
                 self.callers.reply(to, Ok(Answer::Done));
                 Stop::Deleted
             }
@@ -169,9 +169,9 @@ impl Driver {
     /// Stores raw lines of the program and counts of unrecognized messages. They are not part of
     /// the log, so the session continues if that fails.
     async fn store_raw(&mut self, lines: Vec<RawLine>, unrecognized: BTreeMap<String, u64>) {
-        let store = &self.services.store;
+        let store = &self.parts.store;
         let mut stored = Ok(());
-        if !lines.is_empty() && self.services.keeps_raw {
+        if !lines.is_empty() && self.parts.keeps_raw {
             stored = store.add_raw(&self.id, lines).await;
         }
         if !unrecognized.is_empty() {
@@ -194,13 +194,13 @@ impl Driver {
     /// calls need an approval again.
     async fn store_grant(&mut self, id: String, covers: String) {
         let grant = Grant { id, covers, at: clock::now() };
-        if let Err(error) = self.services.store.add_grant(grant).await {
+        if let Err(error) = self.parts.store.add_grant(grant).await {
             tracing::error!(session = %self.id, %error, "cannot store a grant");
         }
     }
 
     async fn remove_grant(&mut self, covers: String, to: ReplyId, answer: Answer) {
-        let removed = self.services.store.remove_grant_of(&covers).await;
+        let removed = self.parts.store.remove_grant_of(&covers).await;
         if let Err(error) = &removed {
             tracing::error!(session = %self.id, %error, "cannot revoke a grant");
         }
@@ -214,21 +214,21 @@ impl Driver {
         let (stop, stopped) = watch::channel(false);
         let updates = self.tools.updates();
         let id = call_id.clone();
-        let services = Arc::clone(&self.services);
+        let tools = Arc::clone(&self.parts.tools);
         let outcome = match self.prepared.take(&call_id, arguments) {
             Some(call) => {
                 let context = ToolContext {
                     session_id: self.id.clone(),
                     response_id: run.clone(),
                     call_id: call_id.clone(),
-                    peers: Arc::new(self.sessions.clone()),
+                    peers: Arc::clone(&self.others) as Arc<dyn Peers>,
                     workspace: call.parsed().workspace().to_owned(),
-                    private: self.services.policy.private.clone(),
+                    private: self.parts.policy.private.clone(),
                     now: clock::now(),
                     stopped: Stopped(stopped),
                     updates: updates.clone(),
                 };
-                async move { services.tools.run(&call, context).await }.boxed()
+                async move { tools.run(&call, context).await }.boxed()
             }
             None => {
                 let message = "The call was not checked, so it did not run.";
@@ -258,8 +258,8 @@ impl Driver {
         request: HistoryRequest,
         waits_for_tools: bool,
     ) -> Option<Input> {
-        let choice = self.services.agents.tool_choice(&self.session.summary().agent);
-        let mcp = self.services.tools.mcp();
+        let choice = self.parts.agents.tool_choice(&self.session.summary().agent);
+        let mcp = self.parts.tools.mcp();
         let ready = choice.and_then(|it| mcp.wait_until_ready(|server| it.takes_any_of(server)));
         match ready {
             Some(ready) if waits_for_tools => {
@@ -284,15 +284,15 @@ impl Driver {
     async fn read_history(&mut self, request: HistoryRequest) -> Input {
         let HistoryRequest { run, remembers } = request;
         let agent = &self.session.summary().agent;
-        let history_scope = self.services.agents.history_scope(agent, remembers);
-        let messages = history::read(&self.services.store, &self.id, history_scope).await;
+        let history_scope = self.parts.agents.history_scope(agent, remembers);
+        let messages = history::read(&self.parts.store, &self.id, history_scope).await;
         let result = messages.map(|messages| History { messages, tools: self.offered_tools() });
         Input::History { run, result: result.map_err(|error| error.to_string()) }
     }
 
     /// Returns Callboard's tools that the session's agent may call now.
     fn offered_tools(&self) -> OfferedTools {
-        let Services { agents, tools, .. } = &*self.services;
+        let DriverParts { agents, tools, .. } = &*self.parts;
         let agent = &self.session.summary().agent;
         let Some(choice) = agents.tool_choice(agent) else {
             // A program has its own tools, and the demo agent has a fixed list of ours.

@@ -48,8 +48,8 @@ impl Driver {
         workspace: PathBuf,
     ) -> (Option<String>, Result<Launched, ErrorInfo>) {
         let agent = self.session.summary().agent.clone();
-        let is_program = self.services.agents.is_program(&agent);
-        let pass = is_program.then(|| self.services.passes.issue(&self.id));
+        let is_program = self.parts.agents.is_program(&agent);
+        let pass = is_program.then(|| self.parts.passes.issue(&self.id));
         let (launch, notice) = self.launch_settings(&workspace, pass.as_ref());
         (notice, self.launch_with(agent, launch, workspace, pass).await)
     }
@@ -62,12 +62,12 @@ impl Driver {
         pass: Option<Pass>,
     ) -> Result<Launched, ErrorInfo> {
         let is_resumed = launch.resume.is_some();
-        match self.services.agents.launch(&agent, &launch).await? {
+        match self.parts.agents.launch(&agent, &launch).await? {
             LaunchedAgent::Model(backend) => Ok(Launched::Model(backend)),
             LaunchedAgent::Program { backend, command, environment, idle_limit } => {
                 let start = Start { command, workspace, environment };
-                let process = Process::start(&self.services.store, start).await?;
-                self.services.pulses.add(&self.id, &process.pulse);
+                let process = Process::start(&self.parts.store, start).await?;
+                self.parts.pulses.add(&self.id, &process.pulse);
                 self.program = Some(RunningProgram { process, _pass: pass });
                 let idle_limit_ms = u64::try_from(idle_limit.as_millis()).unwrap_or(u64::MAX);
                 let program = LaunchedProgram { backend, idle_limit_ms, is_resumed };
@@ -93,8 +93,8 @@ impl Driver {
             workspace: workspace.display().to_string(),
             resume,
             tools: pass.map(Pass::server),
-            shipped: self.services.agents.shipped.display().to_string(),
-            private: self.services.policy.private.real_folder(),
+            shipped: self.parts.agents.shipped.display().to_string(),
+            private: self.parts.policy.private.real_folder(),
         };
         (launch, notice)
     }

@@ -2,7 +2,7 @@
 
 use session::{Found, Lookup};
 use store::{MessageKind, MessageRow, Store, Window};
-use transcript::{MessageId, Record, ResponseId, RunMessage, SessionId};
+use transcript::{MessageId, Record, RunMessage, SessionId};
 
 use super::Driver;
 
@@ -11,7 +11,7 @@ const ROWS_READ: usize = 50;
 
 impl Driver {
     pub(super) async fn find(&mut self, lookup: Lookup) -> Result<Found, store::Error> {
-        let (store, id) = (&self.services.store, &self.id);
+        let (store, id) = (&self.parts.store, &self.id);
         Ok(match lookup {
             Lookup::MessageOfClient(key) => {
                 Found::Message(store.message_of_client_id(id, &key).await?)
@@ -24,8 +24,7 @@ impl Driver {
             Lookup::LastAnswer => Found::Answer(last_answer(store, id).await?),
             Lookup::AnswerAt(named) => Found::Answer(answer_at(store, id, &named).await?),
             Lookup::Call(call_id) => {
-                // The id of a call begins with that of its run.
-                let run = call_id.run().unwrap_or_else(|| ResponseId::new(call_id.as_str()));
+                let run = call_id.run_to_search();
                 let stored = store.records_of_run(id, &run).await?;
                 let records: Vec<Record> = stored.iter().map(store::Stored::record).collect();
                 let message = RunMessage::replay(&run, &records);

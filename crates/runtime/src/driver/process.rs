@@ -25,7 +25,7 @@ use tools::processes::{Begun, Mark, Processes, kept, start_time};
 use transcript::{ErrorCode, ErrorInfo};
 
 use crate::clock;
-use crate::pulse::Pulse;
+use crate::live::pulse::Pulse;
 
 /// Maximum length of a line of a program's stdout, in bytes. Programs report the complete output of
 /// a tool in one line.

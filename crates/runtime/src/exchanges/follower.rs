@@ -12,7 +12,7 @@ use transcript::{
 };
 
 use crate::draw_pool::in_place;
-use crate::hub::{Hub, ListChange};
+use crate::live::hub::{Hub, ListChange};
 
 /// Progress of an exchange, as the asked session's log shows it.
 #[derive(Debug, Clone, PartialEq)]

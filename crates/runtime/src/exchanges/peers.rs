@@ -4,15 +4,15 @@ use futures_util::future::BoxFuture;
 use tools::{Peer, PeerMessage, PeerReply, Peers, Stopped};
 use transcript::{ErrorInfo, SessionId};
 
+use super::Exchanges;
 use super::target::unreadable;
 use crate::agents::AgentInfo;
-use crate::sessions::Sessions;
 
-impl Peers for Sessions {
+impl Peers for Exchanges {
     fn list<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Peer>, ErrorInfo>> {
         Box::pin(async move {
-            let caller = self.agent_of(session).await.map_err(unreadable)?;
-            let busy = self.busy_agents(session).await.map_err(unreadable)?;
+            let caller = self.sessions.agent_of(session).await.map_err(unreadable)?;
+            let busy = self.sessions.busy_agents(session).await.map_err(unreadable)?;
             let peer = |AgentInfo { id, kind, description, problem, .. }: AgentInfo| Peer {
                 is_busy: busy.contains(&id),
                 is_caller: caller.as_ref() == Some(&id),
@@ -21,7 +21,7 @@ impl Peers for Sessions {
                 description,
                 problem,
             };
-            Ok(self.services().agents.infos().into_iter().map(peer).collect())
+            Ok(self.agents.infos().into_iter().map(peer).collect())
         })
     }
 

@@ -3,9 +3,9 @@
 use tools::{SessionChoice, SessionRule};
 use transcript::{ErrorCode, ErrorInfo, SessionId};
 
+use super::Exchanges;
 use crate::clock;
 use crate::sessions::NewSession;
-use crate::sessions::Sessions;
 
 /// The session that receives a message from another agent.
 pub(super) struct Target {
@@ -14,7 +14,7 @@ pub(super) struct Target {
     pub(super) is_new: bool,
 }
 
-impl Sessions {
+impl Exchanges {
     /// Chooses the session that receives a message to an agent, without creating it.
     pub(super) async fn find_target(
         &self,
@@ -22,15 +22,14 @@ impl Sessions {
         agent: &str,
         choice: SessionChoice,
     ) -> Result<Target, ErrorInfo> {
-        let own_agent = self.agent_of(asker).await.map_err(unreadable)?.unwrap_or_default();
-        self.services().agents.check(agent)?;
-        if !self.services().agents.may_message(&own_agent, agent) {
+        let own_agent =
+            self.sessions.agent_of(asker).await.map_err(unreadable)?.unwrap_or_default();
+        self.agents.check(agent)?;
+        if !self.agents.may_message(&own_agent, agent) {
             let message = format!("You may not send messages to '{agent}'. Ask another agent.");
             return Err(ErrorInfo::new(ErrorCode::AgentForbidden, message));
         }
-        let latest = async || {
-            self.services().store.latest_session_of(agent, asker).await.map_err(unreadable)
-        };
+        let latest = async || self.store.latest_session_of(agent, asker).await.map_err(unreadable);
         let new = || Target { session: clock::new_session_id(), is_new: true };
         let known = |session| Target { session, is_new: false };
         match choice {
@@ -45,11 +44,13 @@ impl Sessions {
                 let message = "This is your own session. Ask with \"session\": \"new\".";
                 Err(ErrorInfo::new(ErrorCode::AgentSelf, message))
             }
-            SessionChoice::This(id) => match self.agent_of(&id).await.map_err(unreadable)? {
-                Some(owner) if owner == agent => Ok(known(id)),
-                Some(owner) => Err(invalid(format!("The session {id} is one of '{owner}'."))),
-                None => Err(invalid(format!("There is no session {id}."))),
-            },
+            SessionChoice::This(id) => {
+                match self.sessions.agent_of(&id).await.map_err(unreadable)? {
+                    Some(owner) if owner == agent => Ok(known(id)),
+                    Some(owner) => Err(invalid(format!("The session {id} is one of '{owner}'."))),
+                    None => Err(invalid(format!("There is no session {id}."))),
+                }
+            }
         }
     }
 
@@ -61,7 +62,7 @@ impl Sessions {
         id: SessionId,
         agent: &str,
     ) -> NewSession {
-        let summary = self.services().store.summary(asker).await.ok().flatten();
+        let summary = self.store.summary(asker).await.ok().flatten();
         let workspace = summary.and_then(|(summary, _)| summary.workspace().map(str::to_owned));
         NewSession { id, agent: agent.to_owned(), title: None, workspace }
     }

@@ -1,13 +1,15 @@
 //! The followed exchanges, as a graph of sessions that wait for each other.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use transcript::{ExchangeId, ExchangeMode, SessionId};
 
+use crate::sync::lock;
+
 /// Graph of the followed exchanges, in which sessions wait for replies of other sessions.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct WaitGraph {
+pub(super) struct WaitGraph {
     /// Followed exchanges by their ids. Locked for a look-up or an insertion only, never across an
     /// await.
     followed: Arc<Mutex<HashMap<ExchangeId, Edge>>>,
@@ -57,7 +59,7 @@ impl WaitGraph {
     }
 
     fn followed(&self) -> MutexGuard<'_, HashMap<ExchangeId, Edge>> {
-        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.followed)
     }
 }
 

@@ -14,9 +14,10 @@ use formats::incoming::File;
 use store::{AppendError, Store};
 use transcript::{Attachment, Event, Level, Millis, Record, Seq, SessionId, quiesce};
 
+use super::data_url;
 use super::untrusted::strip_all;
 use crate::agents::AgentCatalog;
-use crate::{clock, data_url};
+use crate::clock;
 use session::Refused;
 
 /// A complete session that an import creates.

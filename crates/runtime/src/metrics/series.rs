@@ -4,9 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use crate::sync::lock;
 
 /// Bounds of the buckets of all histograms in seconds, from a tenth of a millisecond to ten
 /// seconds.
@@ -65,7 +67,7 @@ impl<const N: usize> Family<N> {
     }
 
     pub(super) fn inc(&self, values: [&str; N]) {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = lock(&self.counts);
         *counts.entry(values.map(str::to_owned)).or_default() += 1;
     }
 }
@@ -109,7 +111,7 @@ impl Exposition {
     }
 
     pub(super) fn family<const N: usize>(&mut self, name: &str, help: &str, family: &Family<N>) {
-        let counts = family.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = lock(&family.counts);
         let counts = counts.iter().map(|(values, n)| (values.each_ref().map(String::as_str), *n));
         self.counts(name, help, family.labels, counts);
     }

@@ -4,14 +4,15 @@
 //! They are not in the log, so a restart of the server cancels them.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::task::AbortHandle;
 use transcript::SessionId;
 
 use super::Sessions;
-use crate::hub::ListChange;
+use crate::live::hub::ListChange;
+use crate::sync::lock;
 use session::{Command, Refused};
 
 #[derive(Default)]
@@ -27,7 +28,7 @@ impl PendingDeletions {
     }
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<SessionId, AbortHandle>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.waiting)
     }
 }
 
@@ -64,9 +65,9 @@ impl Sessions {
 
     /// Publishes the session's entry in the session list, which has changed without a record.
     async fn publish_line(&self, session: &SessionId) {
-        if let Ok(Some((summary, head))) = self.services().store.summary(session).await {
+        if let Ok(Some((summary, head))) = self.inner.store.summary(session).await {
             let (id, summary) = (session.clone(), Box::new(summary));
-            self.services().hub.publish_list_change(ListChange::Changed { id, summary, head });
+            self.inner.hub.publish_list_change(ListChange::Changed { id, summary, head });
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::{AppendError, Error, Store};
 
 const ZSTD_LEVEL: i32 = 3;
 /// Time in milliseconds that an unnamed blob is kept after it was put.
-const PATIENCE: i64 = 24 * 60 * 60 * 1000;
+const PATIENCE: i64 = Millis::PER_DAY;
 
 impl Store {
     /// Stores a value as a blob and returns its hash in hexadecimal. Equal values are stored once.

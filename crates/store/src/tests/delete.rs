@@ -15,7 +15,7 @@ use crate::files::connection;
 use crate::tests::log::{Log, Step, steps};
 use crate::{Query, Store, Window};
 
-const DAY: i64 = 24 * 60 * 60 * 1000;
+const DAY: i64 = Millis::PER_DAY;
 /// In every text of a session that is deleted, and nowhere else.
 const MARK: &str = "zqxjkv";
 

@@ -86,6 +86,9 @@ ids! {
 }
 
 impl SessionId {
+    /// Form of a session id, for error messages.
+    pub const FORM: &str = "1 to 128 letters, digits, '-' or '_'";
+
     /// Parses a session id. Accepts `[A-Za-z0-9_-]{1,128}`, which is safe in paths, URLs, element
     /// ids and file names; returns `None` for other text.
     pub fn parse(id: &str) -> Option<Self> {
@@ -107,6 +110,12 @@ impl CallId {
     /// dot. Returns `None` if there is no dot.
     pub fn run(&self) -> Option<ResponseId> {
         self.0.rsplit_once('.').map(|(run, _)| ResponseId::new(run))
+    }
+
+    /// Returns the id of the run in which to look the tool call up. If the call's id names no run,
+    /// the result is not the id of any run either, so nothing is found.
+    pub fn run_to_search(&self) -> ResponseId {
+        self.run().unwrap_or_else(|| ResponseId::new(self.as_str()))
     }
 
     /// Returns the id of the tool call that is the `n`th part of a run.

@@ -13,6 +13,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 pub struct Millis(pub i64);
 
 impl Millis {
+    /// Number of milliseconds in a day.
+    pub const PER_DAY: i64 = 24 * 60 * 60 * 1000;
+
     /// Returns the milliseconds since `earlier`; zero if `earlier` is later, such as after the
     /// clock was set back.
     pub fn since(self, earlier: Self) -> u64 {
@@ -22,6 +25,11 @@ impl Millis {
     /// Returns the timestamp that is `ms` milliseconds later.
     pub fn plus(self, ms: u64) -> Self {
         Self(self.0.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)))
+    }
+
+    /// Returns the timestamp that is this number of days earlier.
+    pub fn minus_days(self, days: u32) -> Self {
+        Self(self.0.saturating_sub(i64::from(days) * Self::PER_DAY))
     }
 
     /// Parses a date in the format of HTTP headers, such as `Sun, 15 Nov 2026 18:44:28 GMT`.

@@ -17,7 +17,7 @@ use transcript::{CallId, Record, ResponseId, RunMessage, Seq, SessionId, Transcr
 use crate::error::{HttpError, RequestCode};
 use crate::extract::{AnswerPath, CallPath, Params, SessionPath};
 use runtime::draw_pool::DrawPool;
-use runtime::page_context::PageContext;
+use runtime::live::page_context::PageContext;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct OutputParams {
@@ -49,8 +49,7 @@ pub(crate) async fn output(
     Params(OutputParams { stream, from, format, download }): Params<OutputParams>,
 ) -> Result<Response, HttpError> {
     let permit = draws.permit().await;
-    // An id of another form belongs to no run, so no run is found.
-    let run = call.run().unwrap_or_else(|| ResponseId::new(call.as_str()));
+    let run = call.run_to_search();
     let found = store.run(&session, &run).await?;
     let StoredRun { records, .. } = found.ok_or_else(|| HttpError::no_session(session.as_str()))?;
     let text = permit.draw(move || {

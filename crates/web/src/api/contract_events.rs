@@ -19,8 +19,8 @@ use crate::error::HttpError;
 use crate::extract::{Params, SessionPath};
 use crate::listener::StopSignal;
 use crate::streaming;
-use runtime::hub::Hub;
-use runtime::record_stream::Records;
+use runtime::live::hub::Hub;
+use runtime::live::record_stream::Records;
 
 /// Number of a session's messages that are searched for a run that was open at a given record.
 const LOOK_BACK: usize = 50;

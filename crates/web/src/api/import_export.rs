@@ -14,7 +14,7 @@ use transcript::{Record, Seq, SessionId};
 use crate::answer::Created;
 use crate::api::sessions::{SessionObject, SessionObjects};
 use crate::error::{HttpError, RequestCode};
-use crate::extract::{FileBody, Params, SessionPath};
+use crate::extract::{FileBody, Params, SessionPath, new_session_id};
 use runtime::Sessions;
 use runtime::agents::AgentCatalog;
 use runtime::draw_pool::DrawPool;
@@ -118,7 +118,7 @@ impl Importer {
         text: &str,
     ) -> Result<ImportedObject, HttpError> {
         let ImportParams { format, id, agent, title, is_final } = params;
-        let id = id.as_deref().map(parse_name).transpose()?;
+        let id = id.as_deref().map(new_session_id).transpose()?;
         let title = title.filter(|it| !it.trim().is_empty());
         let Envelope { transcript, side_files } = Envelope::read(text);
         refuse_too_many(&transcript)?;
@@ -251,9 +251,4 @@ impl From<NotImported> for HttpError {
             NotImported::Refused(refused) => refused.into(),
         }
     }
-}
-
-fn parse_name(name: &str) -> Result<SessionId, HttpError> {
-    let refused = || HttpError::invalid("a session id is 1 to 128 letters, digits, '-' or '_'");
-    SessionId::parse(name).ok_or_else(refused)
 }

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::{HttpError, RequestCode};
+use runtime::agents::tool_catalog::{McpServerInfo, ToolCatalog, ToolSpec};
 use runtime::agents::{AgentCatalog, AgentInfo};
-use runtime::tool_catalog::{McpServerInfo, ToolCatalog, ToolSpec};
 use store::Store;
 
 pub(crate) async fn healthz(State(store): State<Store>) -> Result<Response, HttpError> {

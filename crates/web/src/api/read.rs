@@ -19,7 +19,7 @@ use crate::auth::hosts::Hosts;
 use crate::error::HttpError;
 use crate::extract::{Params, SessionPath};
 use runtime::draw_pool::DrawPool;
-use runtime::window::{self, Opened};
+use runtime::live::window::{self, Opened};
 
 /// Maximum number of records or messages of a page. A larger requested limit is reduced, not
 /// refused.

@@ -17,10 +17,10 @@ use transcript::{
 
 use crate::answer::{Accepted, Created};
 use crate::error::{HttpError, RequestCode};
-use crate::extract::{Input, Params, SessionPath};
+use crate::extract::{Input, Params, SessionPath, new_session_id};
 use runtime::agents::AgentCatalog;
 use runtime::clock;
-use runtime::pulse::{Pulse, Pulses};
+use runtime::live::pulse::{Pulse, Pulses};
 use runtime::{NewSession, Sessions};
 use session::{Command, MessageState, NewMessage, Receipt, SessionPatch};
 
@@ -163,9 +163,7 @@ pub(crate) async fn create(
     let CreateInput { id, agent, title, workspace } = input;
     let id = match id {
         None => clock::new_session_id(),
-        Some(id) => SessionId::parse(&id).ok_or_else(|| {
-            HttpError::invalid("a session id is 1 to 128 letters, digits, '-' or '_'")
-        })?,
+        Some(id) => new_session_id(&id)?,
     };
     let default = || agents.default_id().unwrap_or_default().to_owned();
     let agent = agent.unwrap_or_else(default);

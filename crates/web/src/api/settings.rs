@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::error::HttpError;
 use crate::extract::Input;
 use runtime::export::{PAGE_SETTINGS, page_settings};
-use runtime::hub::Hub;
+use runtime::live::hub::Hub;
 use store::Store;
 
 pub(crate) async fn show(State(store): State<Store>) -> Result<Json<Settings>, HttpError> {

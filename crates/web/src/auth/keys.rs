@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use axum::http::HeaderMap;
@@ -27,7 +27,6 @@ use runtime::clock;
 
 /// Lifetime of a sign-in, in days.
 const SIGNED_IN_DAYS: u32 = 365;
-const DAY_MS: i64 = 86_400_000;
 /// Name of the stored setting that holds the fingerprint of the token and the password.
 const SECRETS: &str = "sign_in_secrets";
 /// Interval at which the server checks whether its password was changed.
@@ -95,9 +94,9 @@ impl Keys {
         };
         // Without sign-ins there is nothing to end, and the fingerprint is written with the first
         // one.
-        if keys.sign_ins.read().unwrap_or_else(PoisonError::into_inner).is_empty() {
+        if read(&keys.sign_ins).is_empty() {
             let fingerprint = keys.fingerprint().ok();
-            *keys.secrets.write().unwrap_or_else(PoisonError::into_inner) = fingerprint;
+            *write(&keys.secrets) = fingerprint;
         }
         Ok(keys)
     }
@@ -124,7 +123,7 @@ impl Keys {
     }
 
     fn is_good(&self, hash: &SignInHash, now: Millis) -> bool {
-        let sign_ins = self.sign_ins.read().unwrap_or_else(PoisonError::into_inner);
+        let sign_ins = read(&self.sign_ins);
         sign_ins.get(hash).is_some_and(|since| *since > oldest_sign_in(now))
     }
 
@@ -143,7 +142,7 @@ impl Keys {
         self.store.set_setting(SECRETS, &checked.fingerprint).await?;
         let value = clock::new_cookie();
         self.store.add_sign_in(hash(&value), now).await?;
-        let mut sign_ins = self.sign_ins.write().unwrap_or_else(PoisonError::into_inner);
+        let mut sign_ins = write(&self.sign_ins);
         sign_ins.insert(hash(&value), now);
         Ok(Some(self.set_cookie(&value, u64::from(SIGNED_IN_DAYS) * 86_400)))
     }
@@ -164,7 +163,7 @@ impl Keys {
     pub(crate) async fn sign_out(&self, headers: &HeaderMap) -> Result<String, AppendError> {
         let hashes: Vec<SignInHash> = self.cookies(headers).map(hash).collect();
         for hash in hashes {
-            self.sign_ins.write().unwrap_or_else(PoisonError::into_inner).remove(&hash);
+            write(&self.sign_ins).remove(&hash);
             self.revoked.send_modify(|it| it.some += 1);
             self.store.remove_sign_in(hash).await?;
         }
@@ -173,7 +172,7 @@ impl Keys {
 
     /// Ends all sign-ins of the server and the connections that use them.
     pub(crate) async fn sign_out_everywhere(&self) -> Result<(), AppendError> {
-        self.sign_ins.write().unwrap_or_else(PoisonError::into_inner).clear();
+        write(&self.sign_ins).clear();
         self.revoked.send_modify(|it| it.all += 1);
         self.store.remove_sign_ins_before(Millis(i64::MAX)).await
     }
@@ -189,7 +188,7 @@ impl Keys {
         }
         self.sign_out_everywhere().await?;
         self.store.set_setting(SECRETS, &fingerprint).await?;
-        *self.secrets.write().unwrap_or_else(PoisonError::into_inner) = Some(fingerprint);
+        *write(&self.secrets) = Some(fingerprint);
         Ok(())
     }
 
@@ -201,7 +200,7 @@ impl Keys {
 
     /// Returns whether the sign-ins were created for the token and password with this fingerprint.
     fn is_current(&self, fingerprint: &str) -> bool {
-        let secrets = self.secrets.read().unwrap_or_else(PoisonError::into_inner);
+        let secrets = read(&self.secrets);
         secrets.as_deref() == Some(fingerprint)
     }
 
@@ -283,7 +282,15 @@ pub(crate) async fn watch_secrets(gate: Arc<Gate>, mut stopping: watch::Receiver
 
 /// Returns the creation time up to which sign-ins have expired at `now`.
 pub fn oldest_sign_in(now: Millis) -> Millis {
-    Millis(now.0 - i64::from(SIGNED_IN_DAYS) * DAY_MS)
+    now.minus_days(SIGNED_IN_DAYS)
+}
+
+fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn hash(value: &str) -> SignInHash {

@@ -89,8 +89,8 @@ pub(crate) async fn find_or_create_session(
     let session = match incoming.session {
         None => clock::new_session_id(),
         Some(id) => SessionId::parse(id).ok_or_else(|| {
-            let why = "is not 1 to 128 letters, digits, '-' or '_'";
-            HttpError::invalid(format!("the conversation's `id` {id:?} {why}"))
+            let form = SessionId::FORM;
+            HttpError::invalid(format!("the conversation's `id` {id:?} is not {form}"))
         })?,
     };
     if session_exists(server, &session, incoming.agent).await? {

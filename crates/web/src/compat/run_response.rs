@@ -17,7 +17,7 @@ use super::Conversation;
 use crate::error::HttpError;
 use crate::listener::StopSignal;
 use crate::streaming;
-use runtime::record_stream::Records;
+use runtime::live::record_stream::Records;
 
 /// Response header that disables the buffering of a streamed response in proxies.
 const UNBUFFERED: (HeaderName, HeaderValue) =

@@ -15,8 +15,8 @@ use crate::pages::{ListPart, PageState, listed_sessions};
 use crate::ws::frames::{Notice, text_of};
 use crate::ws::record_subscription::Outbox;
 use runtime::export::page_settings;
-use runtime::hub::{Hub, ListChange};
-use runtime::views::{Joined, PagePatch, PageUpdate, Views};
+use runtime::live::hub::{Hub, ListChange};
+use runtime::live::views::{Joined, PagePatch, PageUpdate, Views};
 
 /// Minimum time between two patches of the session list, because many sessions may change at the
 /// same time.

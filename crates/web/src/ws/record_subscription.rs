@@ -11,14 +11,14 @@ use transcript::{Seq, SessionId};
 
 use crate::error::{HttpError, RequestCode};
 use crate::ws::frames::{Notice, text_of};
+use runtime::live::record_stream::{Batch, RecordStream};
 use runtime::metrics::Metrics;
-use runtime::record_stream::{Batch, RecordStream};
 
 /// Sender of frames to one WebSocket connection, in batches that are sent in order.
 pub(crate) type Outbox = mpsc::Sender<Vec<Utf8Bytes>>;
 
-/// Sends the records of a stream until the connection ends, the session is deleted, or the log cannot
-/// be read.
+/// Sends the records of a stream until the connection ends, the session is deleted, or the log
+/// cannot be read.
 pub(crate) async fn send_records(
     session: SessionId,
     mut stream: RecordStream,

@@ -34,10 +34,10 @@ use crate::ws::frames::{ClientFrame, Notice, ServerFrame, ViewKind};
 use crate::ws::html_subscription::{HtmlSubscription, draw_list};
 use crate::ws::record_subscription::{Outbox, send_records};
 use runtime::Sessions;
-use runtime::hub::{Hub, ListChange};
+use runtime::live::hub::{Hub, ListChange};
+use runtime::live::record_stream::RecordStream;
+use runtime::live::views::Views;
 use runtime::metrics::Metrics;
-use runtime::record_stream::RecordStream;
-use runtime::views::Views;
 use session::{AnswerType, Command, QueuedChange, Receipt, ReplyTo};
 
 /// Initial size in bytes of the read buffer of a WebSocket connection. It is small because commands

@@ -8,7 +8,7 @@ use transcript::{Attachment, ResponseId, Seq, Transcript};
 
 use crate::compat::{Conversation, Protocol};
 use crate::error::HttpError;
-use runtime::window;
+use runtime::live::window;
 
 pub(super) struct AgUi {
     pub(super) conversation: Conversation,

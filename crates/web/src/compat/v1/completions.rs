@@ -64,7 +64,7 @@ impl<S: Send + Sync> FromRequestParts<S> for HeaderOptions {
             None => None,
             Some(id) => match id.ok().and_then(SessionId::parse) {
                 Some(id) => Some(id),
-                None => return refuse(&SESSION_HEADER, "1 to 128 letters, digits, '-' or '_'"),
+                None => return refuse(&SESSION_HEADER, SessionId::FORM),
             },
         };
         let other_calls = match named(&TOOLS_HEADER) {

@@ -6,7 +6,7 @@
 //! task ends some time after the last page has disconnected.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,10 +17,11 @@ use tokio::time::{Instant, sleep_until};
 use transcript::{Message, Record, ResponseId, Seq, SessionId, SessionState, Transcript};
 
 use crate::draw_pool::{DrawPool, in_place};
-use crate::hub::Hub;
-use crate::page_context::PageContext;
-use crate::record_stream::{Batch, RecordStream};
-use crate::window;
+use crate::live::hub::Hub;
+use crate::live::page_context::PageContext;
+use crate::live::record_stream::{Batch, RecordStream};
+use crate::live::window;
+use crate::sync::lock;
 
 /// Minimum time between two patches of a page. The cost of a patch in the browser (layout and
 /// paint) hardly depends on its size, and thirty patches a second look as smooth as sixty.
@@ -124,7 +125,7 @@ impl Views {
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<SessionId, mpsc::Sender<Join>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.open)
     }
 }
 

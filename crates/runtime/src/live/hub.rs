@@ -5,13 +5,15 @@
 //! queue grow.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
 use bytes::Bytes;
 use tokio::sync::broadcast::{self, Receiver, Sender};
 use tokio::sync::watch;
 use transcript::{Record, Seq, SessionId, Summary};
+
+use crate::sync::lock;
 
 /// Number of commits that a subscriber may be behind before it has to catch up from the log.
 const COMMITS_KEPT: usize = 64;
@@ -145,6 +147,6 @@ impl Hub {
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Sender<SessionEvent>>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.sessions)
     }
 }

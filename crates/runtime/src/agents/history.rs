@@ -48,8 +48,11 @@ pub(crate) async fn read(
     let mut files = HashMap::new();
     for hash in needed {
         // An unreadable file must not fail the run.
-        let bytes = store.blob(&hash).await.ok().flatten();
-        files.extend(bytes.map(|bytes| (hash, bytes)));
+        match store.blob(&hash).await {
+            Ok(Some(bytes)) => drop(files.insert(hash, bytes)),
+            Ok(None) => tracing::warn!(%session, %hash, "a file of a message is missing"),
+            Err(error) => tracing::warn!(%session, %hash, %error, "cannot read a file"),
+        }
     }
     let read = |file: &Attachment| files.get(&file.blob).cloned();
     Ok(in_place(|| messages(&transcript, &history_scope, &read)))

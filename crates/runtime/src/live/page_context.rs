@@ -6,7 +6,7 @@ use render::{Bodies, View};
 use transcript::{SessionId, SessionState, Summary, Transcript};
 
 use crate::agents::AgentCatalog;
-use crate::pulse::Pulses;
+use crate::live::pulse::Pulses;
 
 /// The parts of the configuration and of the running programs that the page of a session shows.
 pub struct PageContext {

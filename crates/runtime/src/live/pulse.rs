@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use tools::processes::program_of;
 use transcript::{Millis, SessionId};
+
+use crate::sync::lock;
 
 /// Activity of a running program: its process and the time of its last output.
 #[derive(Debug)]
@@ -46,13 +48,13 @@ pub struct Pulses {
 
 impl Pulses {
     pub(crate) fn add(&self, session: &SessionId, pulse: &Arc<Pulse>) {
-        let mut pulses = self.by_session.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pulses = lock(&self.by_session);
         pulses.retain(|_, it| it.strong_count() > 0);
         pulses.insert(session.clone(), Arc::downgrade(pulse));
     }
 
     pub fn of(&self, session: &SessionId) -> Option<Arc<Pulse>> {
-        let pulses = self.by_session.lock().unwrap_or_else(PoisonError::into_inner);
+        let pulses = lock(&self.by_session);
         pulses.get(session)?.upgrade()
     }
 }

@@ -1,7 +1,8 @@
-//! A stream of a session's records: first those of the log after a number, then live records, without a gap.
+//! A stream of a session's records: first those of the log after a number, then live records,
+//! without a gap.
 //!
-//! The subscription starts before the log is read. A subscriber that falls behind the live commits catches up
-//! from the log like a new one.
+//! The subscription starts before the log is read. A subscriber that falls behind the live commits
+//! catches up from the log like a new one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use transcript::{Record, Seq, SessionId, stream};
 
-use crate::hub::{Commit, Hub, SessionEvent};
+use crate::live::hub::{Commit, Hub, SessionEvent};
 
 /// Maximum number of records that are read from the log in one query.
 const PAGE: usize = 500;
@@ -197,8 +198,8 @@ fn merge_deltas(records: Vec<Stored>) -> Vec<Stored> {
     merged
 }
 
-/// Returns a delta that can be merged; `None` for other records, which are not parsed, and for deltas
-/// with fields that this version does not know, which would be lost.
+/// Returns a delta that can be merged; `None` for other records, which are not parsed, and for
+/// deltas with fields that this version does not know, which would be lost.
 fn mergeable(stored: &Stored) -> Option<Record> {
     if !stored.body.contains("\"delta\":") {
         return None;
@@ -206,4 +207,70 @@ fn mergeable(stored: &Stored) -> Option<Record> {
     let delta = stored.record();
     let is_delta = stream::continued_by(&delta.event).is_some();
     (is_delta && delta.body() == stored.body).then_some(delta)
+}
+
+#[cfg(test)]
+mod tests {
+    //! Merging loses nothing, and a stream has no gap.
+
+    use store::Options;
+    use transcript::{Event, Millis, PartId, ResponseId};
+
+    use super::*;
+
+    fn delta(seq: u64, text: &str) -> Record {
+        let run = ResponseId::new("run");
+        let (part_id, parent_call_id) = (PartId::numbered(&run, 0), None);
+        let event = Event::TextDelta { part_id, parent_call_id, delta: text.to_owned() };
+        Record::new(Seq(seq), Millis(1), SessionId::new("s"), Some(run), event)
+    }
+
+    #[test]
+    fn only_deltas_without_unknown_fields_are_merged() {
+        let mut stored = [delta(1, "a"), delta(2, "b"), delta(3, "c"), delta(4, "d")]
+            .map(|it| Stored::from(&it))
+            .to_vec();
+        stored[2].body = stored[2].body.replace("}", ",\"later\":1}");
+        let merged = merge_deltas(stored);
+        let seqs: Vec<u64> = merged.iter().map(|it| it.seq.0).collect();
+        assert_eq!(seqs, [2, 3, 4]);
+        assert!(merged[0].body.contains("\"ab\"") && merged[1].body.contains("later"));
+    }
+
+    #[tokio::test]
+    async fn records_of_the_log_and_live_ones_have_no_gap() {
+        let data = tempfile::tempdir().unwrap();
+        let store = Store::open(data.path(), Options::default()).unwrap();
+        let (hub, session) = (Hub::default(), SessionId::new("s"));
+        let append = async |seq: u64| {
+            let event = Event::SessionUpdated {
+                agent: None,
+                workspace: None,
+                workspace_confirmed: false,
+                title: Some(seq.to_string()),
+                archived: None,
+            };
+            let record = Record::new(Seq(seq), Millis(1), session.clone(), None, event);
+            let records: Arc<[Record]> = [record].into();
+            store.append(&session, Seq(seq - 1), Arc::clone(&records)).await.unwrap();
+            hub.publish(&session, records);
+        };
+        append(1).await;
+        append(2).await;
+        let mut records = Records::after(&store, &hub, &session, Seq(1));
+        // Committed after the subscription and before the log is read, so it arrives twice.
+        append(3).await;
+        let mut seen = Vec::new();
+        for _ in 0..2 {
+            seen.push(records.next().await.unwrap().seq.0);
+        }
+        // More commits than the hub keeps: the stream falls behind.
+        for seq in 4..100 {
+            append(seq).await;
+        }
+        while seen.len() < 98 {
+            seen.push(records.next().await.unwrap().seq.0);
+        }
+        assert!(seen.into_iter().eq(2..100));
+    }
 }
