@@ -24,7 +24,7 @@ mod tests {
     use super::plain_name;
 
     #[test]
-    fn own_tools_lose_the_server_prefix() {
+    fn callboards_tools_lose_the_server_prefix() {
         for name in ["agents_list", "callboard__agents_list", "mcp__callboard__agents_list"] {
             assert_eq!(plain_name(name), "agents_list");
         }

@@ -31,7 +31,7 @@ pub(crate) fn sessions() -> Vec<Session> {
             outline: outline_file(&name),
             records: converse(&response),
             name: format!("openai/{name}"),
-            said: body.lines().map(str::to_owned).collect(),
+            output: body.lines().map(str::to_owned).collect(),
         }
     };
     fixtures("captures").into_iter().map(session).collect()

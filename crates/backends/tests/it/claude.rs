@@ -1,4 +1,4 @@
-//! Recorded sessions of Claude Code, played as they were and with every kind of mishap.
+//! Recorded sessions of Claude Code, replayed unchanged and with every kind of corruption.
 
 mod command_line;
 mod examples;
@@ -32,25 +32,25 @@ pub(crate) fn sessions() -> Vec<Session> {
     let session = |recording: recording::Recording| {
         let mut player = recording::Player::new(&recording.steps);
         recording.steps.iter().for_each(|it| player.play(it));
-        let said = recording.steps.into_iter().filter_map(|it| match it {
-            recording::Step::Said(line) => Some(line),
+        let output = recording.steps.into_iter().filter_map(|it| match it {
+            recording::Step::Output(line) => Some(line),
             _ => None,
         });
         Session {
             outline: recording::folder().join(format!("{}.page.txt", recording.name)),
             name: format!("claude/{}", recording.name),
             records: player.stage.session.records,
-            said: said.collect(),
+            output: output.collect(),
         }
     };
     recording::recordings().into_iter().map(session).collect()
 }
 
 /// Returns the log of a run in which the program writes these lines and exits.
-pub(crate) fn heard(said: &[String]) -> Vec<Record> {
+pub(crate) fn replayed(output: &[String]) -> Vec<Record> {
     let mut stage = stage::Stage::new();
     stage.start(&json!({ "role": "user", "content": "go" }));
-    said.iter().for_each(|it| drop(stage.line(it)));
+    output.iter().for_each(|it| drop(stage.line(it)));
     stage.exit(Exit { code: Some(0), stderr: String::new() });
     stage.session.records
 }

@@ -4,13 +4,13 @@ mod agents;
 mod asides;
 mod fuzz;
 mod laws;
+mod open_thread;
 mod program;
 mod questions;
 mod recording;
+mod scenarios;
 mod snapshots;
 mod stage;
-mod stories;
-mod talk;
 mod versions;
 
 use backends::{Exit, ProgramInput};
@@ -29,15 +29,15 @@ pub(crate) fn live() -> Vec<(String, Vec<transcript::RunMessage>)> {
 pub(crate) fn sessions() -> Vec<Session> {
     let session = |recording: recording::Recording| {
         let records = recording.replay().stage.session.records;
-        let said = recording.lines.into_iter().filter_map(|it| match it {
-            recording::Line::Said(line) => Some(line),
+        let output = recording.lines.into_iter().filter_map(|it| match it {
+            recording::Line::Output(line) => Some(line),
             _ => None,
         });
         Session {
             outline: recording::folder().join(format!("{}.page.txt", recording.name)),
             name: format!("codex/{}", recording.name),
             records,
-            said: said.collect(),
+            output: output.collect(),
         }
     };
     recording::recordings().into_iter().map(session).collect()
@@ -45,18 +45,18 @@ pub(crate) fn sessions() -> Vec<Session> {
 
 /// Returns the log of a run in which the program sends these notifications and exits. A
 /// notification that names no turn is one of the current turn.
-pub(crate) fn heard(said: &[String]) -> Vec<Record> {
+pub(crate) fn replayed(output: &[String]) -> Vec<Record> {
     let of_turn = |line: &String| {
         let line: Value = serde_json::from_str(line).unwrap();
-        talk::notification(line["method"].as_str().unwrap(), line["params"].clone())
+        open_thread::notification(line["method"].as_str().unwrap(), line["params"].clone())
     };
-    heard_as_written(&said.iter().map(of_turn).collect::<Vec<_>>())
+    replayed_unchanged(&output.iter().map(of_turn).collect::<Vec<_>>())
 }
 
 /// Returns the log of a run in which the program writes exactly these lines and exits.
-pub(crate) fn heard_as_written(said: &[String]) -> Vec<Record> {
-    let mut stage = talk::in_turn();
-    said.iter().for_each(|it| stage.line(it));
+pub(crate) fn replayed_unchanged(output: &[String]) -> Vec<Record> {
+    let mut stage = open_thread::in_turn();
+    output.iter().for_each(|it| stage.line(it));
     stage.give(ProgramInput::Exited(Exit { code: Some(0), stderr: String::new() }));
     stage.session.records
 }

@@ -144,10 +144,10 @@ fn a_long_call_does_not_wait_for_a_missing_lower_index() {
     let long = format!("{{\"x\":\"{}\"", "y".repeat(5000));
     let begun = json!({ "index": 1, "id": "c1", "function": { "name": "a", "arguments": long } });
     let mut decoder = backends::openai::Decoder::default();
-    let said = decoder.feed(calls(&[begun]).as_bytes());
+    let output = decoder.feed(calls(&[begun]).as_bytes());
     assert!(
-        matches!(said[..], [backends::openai::AnswerDelta::Call { call: 0, .. }, _]),
-        "{said:?}"
+        matches!(output[..], [backends::openai::AnswerDelta::Call { call: 0, .. }, _]),
+        "{output:?}"
     );
 }
 
@@ -228,7 +228,7 @@ fn a_full_message_after_its_deltas_adds_nothing() {
 
 #[test]
 fn thinking_tags_count_only_at_the_beginning() {
-    for (said, thinking, text) in [
+    for (output, thinking, text) in [
         ("<think>hm</think>\n\nso", "hm", "so"),
         ("\n<thinking>a < b</thinking>so", "a < b", "so"),
         ("<think>never ends", "never ends", ""),
@@ -239,9 +239,9 @@ fn thinking_tags_count_only_at_the_beginning() {
         ("<think>a</think>b<think>c</think>", "a", "b<think>c</think>"),
     ] {
         // The text is cut between events, too, not only between bytes.
-        for cut in (0..=said.len()).filter(|&it| said.is_char_boundary(it)) {
-            let body = chunk(json!({ "content": said[..cut] }))
-                + &chunk(json!({ "content": said[cut..] }));
+        for cut in (0..=output.len()).filter(|&it| output.is_char_boundary(it)) {
+            let body = chunk(json!({ "content": output[..cut] }))
+                + &chunk(json!({ "content": output[cut..] }));
             let read = summary(body.as_bytes());
             assert_eq!((&read["reasoning"], &read["text"]), (&json!(thinking), &json!(text)));
         }
@@ -268,8 +268,8 @@ fn errors_in_every_form() {
 #[test]
 fn a_body_without_events_has_no_answer() {
     for body in ["", "\n\n", ": ping\n\n: ping\n\n", "<html>busy</html>"] {
-        let (said, outcome) = decode([body.as_bytes()]);
-        assert!(said.is_empty() && !outcome.has_answer && outcome.error.is_none(), "{body:?}");
+        let (output, outcome) = decode([body.as_bytes()]);
+        assert!(output.is_empty() && !outcome.has_answer && outcome.error.is_none(), "{body:?}");
     }
 }
 

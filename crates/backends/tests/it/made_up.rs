@@ -12,9 +12,9 @@ type Hear = fn(&[String]) -> Vec<Record>;
 
 pub(crate) fn sessions() -> Vec<Session> {
     let programs: [(&str, Hear); 3] = [
-        ("claude", crate::claude::heard),
-        ("codex", crate::codex::heard),
-        ("pi", crate::pi::heard),
+        ("claude", crate::claude::replayed),
+        ("codex", crate::codex::replayed),
+        ("pi", crate::pi::replayed),
     ];
     programs.into_iter().flat_map(|(program, hear)| sessions_of(program, hear)).collect()
 }
@@ -28,12 +28,12 @@ fn sessions_of(program: &str, hear: Hear) -> Vec<Session> {
     assert!(files.len() > 15, "the search has lost its way");
     let session = |file: &PathBuf| {
         let text = std::fs::read_to_string(file).unwrap();
-        let said: Vec<String> = text.lines().map(str::to_owned).collect();
+        let output: Vec<String> = text.lines().map(str::to_owned).collect();
         Session {
             name: format!("made_up/{program}/{}", file.file_stem().unwrap().to_string_lossy()),
             outline: file.with_extension("page.txt"),
-            records: hear(&said),
-            said,
+            records: hear(&output),
+            output,
         }
     };
     files.iter().map(session).collect()

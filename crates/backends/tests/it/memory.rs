@@ -16,7 +16,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 use self::driver::Driver;
 use self::programs::{Program, Recording};
-use crate::mishaps::{Mishap, mishap};
+use crate::corruptions::{Corruption, corruption};
 
 /// Allowed growth of the state between two rounds, in characters.
 const SLACK: usize = 100;
@@ -27,7 +27,7 @@ const RUNS: usize = 40;
 /// collections are full, and items that never end have been given up.
 const TURNS: [usize; 2] = [210, 280];
 
-/// Number of lines of a long turn with mishaps.
+/// Number of lines of a long turn with corruptions.
 const SOME: usize = 300;
 
 /// Returns the sizes of the state after many runs and after twice as many, or `None` if the program
@@ -41,7 +41,7 @@ fn sizes_between_runs(
     let mut sizes = [0; 2];
     for (idx, size) in sizes.iter_mut().enumerate() {
         for round in idx * RUNS..(idx + 1) * RUNS {
-            driver.play(&recording.said, round);
+            driver.play(&recording.output, round);
             driver.stop();
         }
         *size = driver.size();
@@ -49,11 +49,11 @@ fn sizes_between_runs(
     (!driver.is_over()).then_some(sizes)
 }
 
-fn sizes_within_a_run(program: &Program, said: &[String], answers: usize) -> Option<[usize; 2]> {
+fn sizes_within_a_run(program: &Program, output: &[String], answers: usize) -> Option<[usize; 2]> {
     let mut driver = Driver::new(program, program.backend(), answers);
     let mut sizes = [0; 2];
     for round in 0..TURNS[1] {
-        driver.play(said, round);
+        driver.play(output, round);
         if let Some(idx) = TURNS.iter().position(|it| *it == round + 1) {
             sizes[idx] = driver.size();
         }
@@ -64,8 +64,8 @@ fn sizes_within_a_run(program: &Program, said: &[String], answers: usize) -> Opt
 /// Returns all recorded lines that do not end the run, with at most two consecutive deltas.
 fn one_long_turn(program: &Program) -> Vec<String> {
     let is_piece = |line: &String| line.contains("delta\"") || line.contains("Delta\"");
-    let said = program.recordings.iter().map(|it| {
-        let mut lines = it.said.clone();
+    let output = program.recordings.iter().map(|it| {
+        let mut lines = it.output.clone();
         lines.retain(|it| !(program.ends_run)(it));
         let mut pieces = 0;
         lines.retain(|it| {
@@ -74,12 +74,12 @@ fn one_long_turn(program: &Program) -> Vec<String> {
         });
         lines
     });
-    let goes_on = |said: &Vec<String>| {
+    let goes_on = |output: &Vec<String>| {
         let mut driver = Driver::new(program, program.backend(), usize::MAX);
-        driver.play(said, 0);
+        driver.play(output, 0);
         driver.is_running() && !driver.is_over()
     };
-    said.filter(goes_on).flatten().collect()
+    output.filter(goes_on).flatten().collect()
 }
 
 #[track_caller]
@@ -99,21 +99,21 @@ fn check_recordings(program: &Program) {
     }
     let wanted = if program.has_many_runs { program.recordings.len() * 4 / 5 } else { 0 };
     assert!(compared >= wanted, "{compared} of {}", program.recordings.len());
-    let said = one_long_turn(program);
-    let sizes = sizes_within_a_run(program, &said, usize::MAX);
+    let output = one_long_turn(program);
+    let sizes = sizes_within_a_run(program, &output, usize::MAX);
     check("one long turn", sizes.expect("a run that does not end"));
 }
 
-/// Checks the law for recordings with a few mishaps and a long turn with many, and for programs
+/// Checks the law for recordings with a few corruptions and a long turn with many, and for programs
 /// that stop answering requests at some time.
 fn check_mishaps(program: &Program) {
     let odd = || prop::sample::select(program.odd.to_vec()).prop_map(str::to_owned);
     let answers = || prop_oneof![Just(usize::MAX), 1..8usize];
     if program.has_many_runs {
-        let few = prop::collection::vec(mishap(400, odd()), 1..8);
+        let few = prop::collection::vec(corruption(400, odd()), 1..8);
         let compared = Cell::new(0);
-        let law = |(which, mishaps, answers): (Index, Vec<Mishap>, usize)| {
-            let recording = which.get(&program.recordings).with(&mishaps);
+        let law = |(which, corruptions, answers): (Index, Vec<Corruption>, usize)| {
+            let recording = which.get(&program.recordings).with(&corruptions);
             if let Some(sizes) = sizes_between_runs(program, &recording, answers) {
                 check(&recording.name, sizes);
                 compared.set(compared.get() + 1);
@@ -124,11 +124,12 @@ fn check_mishaps(program: &Program) {
         assert!(compared.get() > 12, "{compared:?}");
     }
     let turn = one_long_turn(program);
-    let many = prop::collection::vec(mishap(SOME, odd()), SOME / 40..SOME / 10);
-    let law = |(from, mishaps, answers): (Index, Vec<Mishap>, usize)| {
+    let many = prop::collection::vec(corruption(SOME, odd()), SOME / 40..SOME / 10);
+    let law = |(from, corruptions, answers): (Index, Vec<Corruption>, usize)| {
         let lines = turn.iter().cycle().skip(from.index(turn.len()));
-        let said = after(&mishaps, &lines.take(SOME.min(turn.len())).cloned().collect::<Vec<_>>());
-        if let Some(sizes) = sizes_within_a_run(program, &said, answers) {
+        let output =
+            after(&corruptions, &lines.take(SOME.min(turn.len())).cloned().collect::<Vec<_>>());
+        if let Some(sizes) = sizes_within_a_run(program, &output, answers) {
             check("one long turn", sizes);
         }
         Ok(())
@@ -143,17 +144,17 @@ fn runner(cases: u32) -> TestRunner {
 }
 
 impl Recording {
-    fn with(&self, mishaps: &[Mishap]) -> Self {
+    fn with(&self, corruptions: &[Corruption]) -> Self {
         let (name, backend) = (self.name.clone(), Arc::clone(&self.backend));
-        Self { name, said: after(mishaps, &self.said), backend }
+        Self { name, output: after(corruptions, &self.output), backend }
     }
 }
 
-/// Returns the lines after the mishaps.
-fn after(mishaps: &[Mishap], said: &[String]) -> Vec<String> {
-    let mut said = said.to_vec();
-    mishaps.iter().for_each(|it| it.happen_to(&mut said));
-    said
+/// Returns the lines after the corruptions.
+fn after(corruptions: &[Corruption], output: &[String]) -> Vec<String> {
+    let mut output = output.to_vec();
+    corruptions.iter().for_each(|it| it.happen_to(&mut output));
+    output
 }
 
 macro_rules! law_for {

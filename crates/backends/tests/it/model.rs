@@ -32,14 +32,14 @@ data: [DONE]
 pub(crate) fn converse(response: &Response<'_>) -> Vec<Record> {
     let mut stage = Stage::new();
     let response_id = ResponseId::new("r1");
-    let said = json!("go");
-    stage.log.start(&response_id, &said);
+    let text = json!("go");
+    stage.log.start(&response_id, &text);
     stage.give(ModelInput::Tools(Vec::new()));
-    let history = vec![json!({ "role": "user", "content": said })];
+    let history = vec![json!({ "role": "user", "content": text })];
     stage.give(RunInput::Start { response_id, history });
-    stage.hear(response);
+    stage.receive(response);
     while !stage.has_ended {
-        stage.hear(&Response { status: 200, body: FAREWELL, is_lost: false });
+        stage.receive(&Response { status: 200, body: FAREWELL, is_lost: false });
     }
     stage.log.records
 }
@@ -81,7 +81,7 @@ impl Stage {
         }
     }
 
-    fn hear(&mut self, response: &Response<'_>) {
+    fn receive(&mut self, response: &Response<'_>) {
         if let Some(at) = self.wake_at.take() {
             self.now = at;
             self.give(RunInput::Wake);

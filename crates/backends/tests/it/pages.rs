@@ -23,7 +23,7 @@ pub(crate) struct Session {
     pub(crate) outline: PathBuf,
     pub(crate) records: Vec<Record>,
     /// Lines that the agent wrote.
-    pub(crate) said: Vec<String>,
+    pub(crate) output: Vec<String>,
 }
 
 fn all() -> impl Iterator<Item = Session> {

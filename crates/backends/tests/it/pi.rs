@@ -29,19 +29,24 @@ pub(crate) fn sessions() -> Vec<Session> {
     let session = |recording: recording::Recording| {
         let records = stage::Stage::play(&recording).session.records;
         let outline = recording.page_file();
-        let said = recording.lines.into_iter().filter_map(|(_, it)| match it {
-            recording::Recorded::Said(line) => Some(line),
+        let output = recording.lines.into_iter().filter_map(|(_, it)| match it {
+            recording::Recorded::Output(line) => Some(line),
             _ => None,
         });
-        Session { name: format!("pi/{}", recording.name), outline, records, said: said.collect() }
+        Session {
+            name: format!("pi/{}", recording.name),
+            outline,
+            records,
+            output: output.collect(),
+        }
     };
     recording::Recording::all().into_iter().map(session).collect()
 }
 
 /// Returns the log of a run in which the program writes these lines and exits.
-pub(crate) fn heard(said: &[String]) -> Vec<Record> {
+pub(crate) fn replayed(output: &[String]) -> Vec<Record> {
     let mut stage = examples::working();
-    said.iter().for_each(|it| stage.said(it));
+    output.iter().for_each(|it| stage.line(it));
     stage.answer_states();
     stage.exit(Exit { code: Some(0), stderr: String::new() });
     stage.session.records

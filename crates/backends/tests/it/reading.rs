@@ -27,10 +27,10 @@ pub(crate) fn decode<'a>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> (Vec<AnswerDelta>, Outcome) {
     let mut decoder = Decoder::default();
-    let mut said: Vec<AnswerDelta> = pieces.into_iter().flat_map(|it| decoder.feed(it)).collect();
+    let mut deltas: Vec<AnswerDelta> = pieces.into_iter().flat_map(|it| decoder.feed(it)).collect();
     let (last, outcome) = decoder.finish();
-    said.extend(last);
-    (said, outcome)
+    deltas.extend(last);
+    (deltas, outcome)
 }
 
 /// Checks that the body decodes to the same events if it is cut in two anywhere, or into pieces of
@@ -48,11 +48,11 @@ pub(crate) fn check_every_chunking(body: &[u8]) {
 }
 
 pub(crate) fn summary(body: &[u8]) -> Value {
-    let (said, outcome) = decode([body]);
+    let (deltas, outcome) = decode([body]);
     let (mut text, mut reasoning, mut unreadable) = (String::new(), String::new(), Vec::new());
     let mut calls: Vec<Value> = Vec::new();
     let mut streamed: Vec<String> = Vec::new();
-    for it in said {
+    for it in deltas {
         match it {
             AnswerDelta::Text(delta) => text.push_str(&delta),
             AnswerDelta::Thinking(delta) => reasoning.push_str(&delta),

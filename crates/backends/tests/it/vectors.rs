@@ -15,7 +15,7 @@ pub(crate) fn sessions() -> Vec<Session> {
             outline: outline_file(&format!("vector-{name}")),
             records: converse(&Response { status: 200, body, is_lost: false }),
             name: format!("openai/vector-{name}"),
-            said: body.lines().map(str::to_owned).collect(),
+            output: body.lines().map(str::to_owned).collect(),
         }
     };
     fixtures("vectors").into_iter().map(session).collect()

@@ -6,11 +6,11 @@ use std::process::{Child, Command, Stdio};
 use serde_json::json;
 use transcript::{Record, RunStatus, Transcript};
 
-use crate::log::check_log;
-use crate::model::Model;
-use crate::program::{Home, Server};
-use crate::terminal::Terminal;
-use crate::watcher::{is_quiet, watch_until};
+use crate::support::log::check_log;
+use crate::support::model::Model;
+use crate::support::program::{Home, Server};
+use crate::support::terminal::Terminal;
+use crate::support::watcher::{is_quiet, watch_until};
 
 struct Ended {
     code: Option<i32>,
@@ -148,8 +148,8 @@ async fn stdout_has_only_the_answer() {
     let server = home.start();
     let listed = server.get("/api/sessions").await;
     let session = listed["sessions"][0]["id"].as_str().unwrap();
-    let said = server.get(&format!("/api/sessions/{session}/messages?order=desc")).await;
-    let message = &said["messages"][0];
+    let list = server.get(&format!("/api/sessions/{session}/messages?order=desc")).await;
+    let message = &list["messages"][0];
     assert!(message["toolCalls"][0]["commentary"].is_string(), "{message}");
     assert_eq!(sent.stdout.trim_end(), message["content"].as_str().unwrap().trim_end());
     assert!(sent.stderr.contains(message["toolCalls"][0]["commentary"].as_str().unwrap()));
@@ -182,8 +182,8 @@ async fn without_a_terminal_calls_are_denied_by_default() {
     ] {
         let args = [vec!["demo", "run touch made"], args].concat();
         let sent = send(&home, &args, "y\ny\ny\n");
-        let said = sent.stderr + &sent.stdout;
-        assert!(said.contains(words) && said.contains("not allowed"), "{said}");
+        let output = sent.stderr + &sent.stdout;
+        assert!(output.contains(words) && output.contains("not allowed"), "{output}");
         assert!(!has_file(&home, "made"));
     }
     let sent = send(&home, &["demo", "--yes", "run touch made"], "");

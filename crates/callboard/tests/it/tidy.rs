@@ -100,7 +100,10 @@ const BANNED_WORDS: [&str; 28] = [
 ];
 
 /// First words of doc comments that stand for a noun.
-const BANNED_BEGINNINGS: [&str; 3] = ["What", "Of", "By"];
+const BANNED_BEGINNINGS: [&str; 7] = ["What", "Of", "By", "Those", "Outside", "Less", "Who"];
+
+/// Text of a message in a test of the page.
+const TEST_DATA: &str = "Last words.";
 
 /// Contains the banned words, as terms to avoid.
 const GLOSSARY: &str = "glossary.md";
@@ -113,16 +116,21 @@ pub(crate) fn root() -> PathBuf {
 }
 
 pub(crate) fn rust_files(dir: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
+    files(dir, &["rs"])
+}
+
+/// Returns the files below a folder with one of these extensions, without installed packages.
+fn files(dir: &Path, extensions: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() {
-            files.extend(rust_files(&path));
-        } else if path.extension().is_some_and(|it| it == "rs") {
-            files.push(path);
+        if path.is_dir() && !path.ends_with("node_modules") {
+            found.extend(files(&path, extensions));
+        } else if extensions.iter().any(|it| path.extension().is_some_and(|other| other == *it)) {
+            found.push(path);
         }
     }
-    files
+    found
 }
 
 #[test]
@@ -245,8 +253,20 @@ fn comments_and_texts_avoid_banned_words() {
 }
 
 #[test]
+fn scripts_styles_and_benchmarks_avoid_banned_words() {
+    for (folder, at_least) in [("e2e", 60), ("web", 20), ("bench", 20), ("examples", 1)] {
+        let files = files(&root().join(folder), &["css", "js", "jsx", "mjs", "rs"]);
+        assert!(files.len() > at_least, "too few files found in {folder}: {}", files.len());
+        for file in files {
+            let text = std::fs::read_to_string(&file).unwrap().replace(TEST_DATA, "");
+            assert_eq!(banned_word(&text), None, "in {}", file.display());
+        }
+    }
+}
+
+#[test]
 fn documents_avoid_banned_words() {
-    let mut files = markdown_files(&root().join("docs"));
+    let mut files = files(&root().join("docs"), &["md"]);
     files.extend(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|it| root().join(it)));
     assert!(files.len() > 10, "too few files found");
     for file in files {
@@ -350,19 +370,6 @@ fn closing_quote(string: &str) -> usize {
 fn length_of_other(code: &str) -> usize {
     let literals = ["'\"'", "'/'", "'\\''", "'\\\\'"];
     literals.iter().find(|it| code.starts_with(**it)).map_or(1, |it| it.len())
-}
-
-fn markdown_files(dir: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files.extend(markdown_files(&path));
-        } else if path.extension().is_some_and(|it| it == "md") {
-            files.push(path);
-        }
-    }
-    files
 }
 
 /// Returns a banned word that occurs in the text.

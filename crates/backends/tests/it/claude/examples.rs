@@ -360,7 +360,7 @@ fn a_cut_off_text_is_discarded_only_if_another_replaces_it() {
     let again = json!({ "type": "assistant", "message": again }).to_string();
     let failed =
         json!({ "type": "result", "subtype": "success", "is_error": true, "result": "No." });
-    for (then, told) in [
+    for (then, expected) in [
         (vec![again, RESULT.to_owned()], vec![("Some of", true), ("All of it.", false)]),
         (vec![failed.to_string()], vec![("Some of", false)]),
     ] {
@@ -376,7 +376,7 @@ fn a_cut_off_text_is_discarded_only_if_another_replaces_it() {
             PartKind::Text(it) => Some((it.text.as_str(), it.role == TextRole::Discarded)),
             _ => None,
         });
-        assert_eq!(texts.collect::<Vec<_>>(), told);
+        assert_eq!(texts.collect::<Vec<_>>(), expected);
     }
 }
 

@@ -10,19 +10,22 @@ use transcript::Scope;
 
 use super::recording::{Step, recordings};
 use super::stage::Stage;
-use crate::mishaps::mishap;
+use crate::corruptions::corruption;
 
 static SAID: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| {
-    let said = |step: Step| match step {
-        Step::Said(line) => Some(line),
+    let output_line = |step: Step| match step {
+        Step::Output(line) => Some(line),
         _ => None,
     };
-    recordings().into_iter().map(|it| it.steps.into_iter().filter_map(said).collect()).collect()
+    recordings()
+        .into_iter()
+        .map(|it| it.steps.into_iter().filter_map(output_line).collect())
+        .collect()
 });
 
 /// An action of a person or of the clock before a line arrives.
 #[derive(Debug, Clone, Copy)]
-enum Deed {
+enum Action {
     Start,
     Steer,
     Interrupt,
@@ -46,38 +49,38 @@ fn nonsense() -> impl Strategy<Value = String> {
     ]
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
-    use Deed::*;
+fn action() -> impl Strategy<Value = Action> {
+    use Action::*;
     let all = vec![Start, Steer, Interrupt, Wake, Allow, Allow, AllowEdited, Deny, TimeOut];
     prop::sample::select(all)
 }
 
-fn perform(deed: Deed, stage: &mut Stage) {
+fn perform(action: Action, stage: &mut Stage) {
     let message = json!({ "role": "user", "content": "hi" });
-    let verdict = match deed {
-        Deed::Start if stage.run.is_none() && !stage.has_quit => {
+    let verdict = match action {
+        Action::Start if stage.run.is_none() && !stage.has_quit => {
             stage.start(&message);
             return;
         }
-        Deed::Start => return,
-        Deed::Steer => {
+        Action::Start => return,
+        Action::Steer => {
             stage.steer(&message);
             return;
         }
-        Deed::Interrupt => {
+        Action::Interrupt => {
             stage.interrupt();
             return;
         }
-        Deed::Wake => {
+        Action::Wake => {
             stage.wake();
             return;
         }
-        Deed::Allow => Verdict::Allowed { arguments: None, scope: Scope::Once },
-        Deed::AllowEdited => {
+        Action::Allow => Verdict::Allowed { arguments: None, scope: Scope::Once },
+        Action::AllowEdited => {
             Verdict::Allowed { arguments: Some("{\"a\":1".into()), scope: Scope::Always }
         }
-        Deed::Deny => Verdict::Denied { feedback: None },
-        Deed::TimeOut => Verdict::TimedOut,
+        Action::Deny => Verdict::Denied { feedback: None },
+        Action::TimeOut => Verdict::TimedOut,
     };
     let question = stage.run.as_ref().and_then(|run| run.questions().next().cloned());
     if let Some(call_id) = question {
@@ -91,16 +94,16 @@ proptest! {
     #[test]
     fn changed_recordings_give_well_formed_runs(
         which in 0..1000usize,
-        mishaps in prop::collection::vec(mishap(400, nonsense()), 0..8),
-        deeds in prop::collection::vec((0..80usize, deed()), 0..8),
+        corruptions in prop::collection::vec(corruption(400, nonsense()), 0..8),
+        actions in prop::collection::vec((0..80usize, action()), 0..8),
     ) {
         let mut lines = SAID[which % SAID.len()].clone();
-        mishaps.iter().for_each(|it| it.happen_to(&mut lines));
+        corruptions.iter().for_each(|it| it.happen_to(&mut lines));
         let mut stage = Stage::new();
-        perform(Deed::Start, &mut stage);
+        perform(Action::Start, &mut stage);
         for (at, line) in lines.iter().enumerate() {
-            for (_, deed) in deeds.iter().filter(|(when, _)| *when == at) {
-                perform(*deed, &mut stage);
+            for (_, action) in actions.iter().filter(|(when, _)| *when == at) {
+                perform(*action, &mut stage);
             }
             stage.line(line);
         }
@@ -120,7 +123,7 @@ proptest! {
     ) {
         let (mut a, mut b) = (SAID[a % SAID.len()].iter(), SAID[b % SAID.len()].iter());
         let mut stage = Stage::new();
-        perform(Deed::Start, &mut stage);
+        perform(Action::Start, &mut stage);
         for first in turns {
             if let Some(line) = if first { a.next() } else { b.next() } {
                 stage.line(line);

@@ -18,7 +18,7 @@ fn played(steps: &[Step]) -> Player {
 /// Returns the lines that the program wrote.
 fn lines(recording: &Recording) -> impl Iterator<Item = Value> {
     recording.steps.iter().filter_map(|step| match step {
-        Step::Said(line) => Some(serde_json::from_str(line).unwrap()),
+        Step::Output(line) => Some(serde_json::from_str(line).unwrap()),
         _ => None,
     })
 }
@@ -68,9 +68,9 @@ fn played_without(recording: &Recording, left_out: &str) -> Player {
     let mut player = Player::new(&recording.steps);
     for step in &recording.steps {
         match step {
-            Step::Said(line) if kind_of(&serde_json::from_str(line).unwrap()) == left_out => (),
+            Step::Output(line) if kind_of(&serde_json::from_str(line).unwrap()) == left_out => (),
             Step::Exited(_) => (),
-            Step::Told(_) => {
+            Step::Input(_) => {
                 // No message is sent to a run that is being stopped.
                 while player.stage.is_stopping && player.stage.wake_at.is_some() {
                     player.stage.wake();
@@ -175,7 +175,7 @@ fn outcome(player: &Player) -> Vec<String> {
 /// Checks whether a repetition of the line must change nothing. Deltas, usage, notices and requests
 /// to us count each time.
 fn may_come_twice(step: &Step) -> bool {
-    let Step::Said(line) = step else { return false };
+    let Step::Output(line) = step else { return false };
     let line: Value = serde_json::from_str(line).unwrap();
     match line["type"].as_str().unwrap_or_default() {
         "stream_event" => !line["event"]["type"].as_str().unwrap_or_default().ends_with("delta"),
@@ -207,7 +207,7 @@ fn late_blocks_change_nothing() {
         let (mut late, mut held): (Vec<Step>, Vec<Step>) = (Vec::new(), Vec::new());
         for (at, step) in recording.steps.iter().enumerate() {
             let line = match step {
-                Step::Said(line) => serde_json::from_str(line).unwrap(),
+                Step::Output(line) => serde_json::from_str(line).unwrap(),
                 _ => Value::Null,
             };
             let is_own = line["parent_tool_use_id"].is_null() && line["aborted"].is_null();
@@ -236,7 +236,7 @@ fn late_blocks_change_nothing() {
 /// Checks whether the end of the message is among these steps.
 fn ends_later(steps: &[Step], message: &Value) -> bool {
     let mut said = steps.iter().filter_map(|step| match step {
-        Step::Said(line) => Some(serde_json::from_str::<Value>(line).unwrap()),
+        Step::Output(line) => Some(serde_json::from_str::<Value>(line).unwrap()),
         _ => None,
     });
     said.any(|it| it["event"]["type"] == "message_stop" && it["api_message_id"] == *message)
@@ -257,8 +257,8 @@ fn consecutive_calls_with_one_id_are_separate_calls() {
             .steps
             .iter()
             .map(|step| match step {
-                Step::Said(line) => Step::Said(rename(line)),
-                Step::Told(line) => Step::Told(rename(line)),
+                Step::Output(line) => Step::Output(rename(line)),
+                Step::Input(line) => Step::Input(rename(line)),
                 step => step.clone(),
             })
             .collect();
@@ -282,7 +282,7 @@ fn ids_in_turn(recording: &Recording) -> Vec<String> {
     let spans: Option<Vec<(usize, usize)>> = ids
         .iter()
         .map(|id| {
-            let says = |it: &Step| matches!(it, Step::Said(line) if line.contains(id.as_str()));
+            let says = |it: &Step| matches!(it, Step::Output(line) if line.contains(id.as_str()));
             let steps = &recording.steps;
             Some((steps.iter().position(says)?, steps.iter().rposition(says)?))
         })
@@ -370,7 +370,7 @@ fn an_interrupt_at_any_line_ends_the_run_cancelled() {
                 let n_closed = player.stage.closed.len();
                 let was_stopping = player.stage.is_stopping;
                 player.stage.interrupt();
-                let said = rest.iter().filter(|it| matches!(it, Step::Said(_)));
+                let said = rest.iter().filter(|it| matches!(it, Step::Output(_)));
                 said.for_each(|step| player.play(step));
                 if player.stage.closed.len() == n_closed {
                     let effects = player.stage.wake();
@@ -385,7 +385,8 @@ fn an_interrupt_at_any_line_ends_the_run_cancelled() {
 }
 
 fn has_ended_turn(steps: &[Step]) -> bool {
-    let is_end = |it: &Step| matches!(it, Step::Said(line) if line.contains(r#""type":"result""#));
+    let is_end =
+        |it: &Step| matches!(it, Step::Output(line) if line.contains(r#""type":"result""#));
     steps.iter().any(is_end)
 }
 

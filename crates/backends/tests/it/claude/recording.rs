@@ -20,8 +20,8 @@ pub(super) struct Recording {
 
 #[derive(Debug, Clone)]
 pub(super) enum Step {
-    Said(String),
-    Told(String),
+    Output(String),
+    Input(String),
     Signal,
     Exited(Exit),
 }
@@ -48,8 +48,8 @@ impl Step {
     fn read(line: &str) -> Self {
         let (mark, rest) = line.split_at(2);
         match mark {
-            "< " => Self::Said(rest.to_owned()),
-            "> " => Self::Told(rest.to_owned()),
+            "< " => Self::Output(rest.to_owned()),
+            "> " => Self::Input(rest.to_owned()),
             "! " => Self::Signal,
             "= " => {
                 let exit: Value = serde_json::from_str(rest).unwrap();
@@ -74,7 +74,7 @@ impl Player {
     /// a run starts immediately.
     pub(super) fn new(steps: &[Step]) -> Self {
         let mut stage = Stage::new();
-        let user = |it: &Step| matches!(it, Step::Told(line) if line.contains(r#""type":"user""#));
+        let user = |it: &Step| matches!(it, Step::Input(line) if line.contains(r#""type":"user""#));
         if !steps.iter().any(user) {
             stage.start(&json!({ "role": "user", "content": "go" }));
         }
@@ -83,8 +83,8 @@ impl Player {
 
     pub(super) fn play(&mut self, step: &Step) {
         match step {
-            Step::Said(line) => self.say(line),
-            Step::Told(line) => self.tell(line),
+            Step::Output(line) => self.replay_output(line),
+            Step::Input(line) => self.replay_input(line),
             Step::Signal => (),
             Step::Exited(exit) => {
                 self.stage.exit(exit.clone());
@@ -92,7 +92,7 @@ impl Player {
         }
     }
 
-    fn say(&mut self, line: &str) {
+    fn replay_output(&mut self, line: &str) {
         let mut line = line.to_owned();
         for (theirs, ours) in &self.renamed {
             line = line.replace(theirs, ours);
@@ -109,10 +109,10 @@ impl Player {
         }
     }
 
-    fn tell(&mut self, line: &str) {
+    fn replay_input(&mut self, line: &str) {
         let Ok(line) = serde_json::from_str::<Value>(line) else { return };
         match line["type"].as_str().unwrap_or_default() {
-            "user" => self.tell_user(&line),
+            "user" => self.replay_user(&line),
             "control_request" if line["request"]["subtype"] == "interrupt" => {
                 let effects = self.stage.interrupt();
                 if let Some(written) = last_written(&effects) {
@@ -120,12 +120,12 @@ impl Player {
                     self.rename(&line["request_id"], &written["request_id"]);
                 }
             }
-            "control_response" => self.tell_decision(&line["response"]),
+            "control_response" => self.replay_decision(&line["response"]),
             _ => (),
         }
     }
 
-    fn tell_user(&mut self, line: &Value) {
+    fn replay_user(&mut self, line: &Value) {
         let message = chat_message(&line["message"]);
         let effects = match self.stage.run {
             Some(_) => self.stage.steer(&message),
@@ -136,7 +136,7 @@ impl Player {
         self.rename(&line["uuid"], &written["uuid"]);
     }
 
-    fn tell_decision(&mut self, response: &Value) {
+    fn replay_decision(&mut self, response: &Value) {
         let id = response["request_id"].as_str().unwrap_or_default();
         let Some((call_id, input)) = self.asked.remove(id) else { return };
         let is_open =

@@ -5,8 +5,8 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use transcript::RunStatus;
 
+use super::open_thread::{TURN, command, in_turn};
 use super::stage::Stage;
-use super::talk::{TURN, command, in_turn};
 
 const AGENT: &str = "thread-2";
 const ITS_TURN: &str = "turn-2";
@@ -105,11 +105,11 @@ fn texts_of_a_sub_agent_belong_to_its_call_in_any_order() {
         json!({ "type": "agentMessage", "id": "m", "text": "Seen." }),
     );
     stage.completed(spawn("c", Some(AGENT)));
-    assert_eq!(stage.story.matches("tool_call_start").count(), 1, "{}", stage.story);
-    assert!(!stage.story.contains("tool_result"), "it runs for as long as its agent");
+    assert_eq!(stage.outline.matches("tool_call_start").count(), 1, "{}", stage.outline);
+    assert!(!stage.outline.contains("tool_result"), "it runs for as long as its agent");
     turn(&mut stage, AGENT, "turn/completed", json!({ "id": ITS_TURN, "status": "completed" }));
-    assert!(stage.story.contains(r#""toolName":"spawn_agent","ok":true"#), "{}", stage.story);
-    assert!(stage.story.contains("parentCallId"), "{}", stage.story);
+    assert!(stage.outline.contains(r#""toolName":"spawn_agent","ok":true"#), "{}", stage.outline);
+    assert!(stage.outline.contains("parentCallId"), "{}", stage.outline);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_stopped_sub_agent_does_not_succeed() {
                 _ => ends(&mut stage),
             }
         }
-        assert!(!stage.story.contains(r#""ok":true"#), "{order:?}: {}", stage.story);
+        assert!(!stage.outline.contains(r#""ok":true"#), "{order:?}: {}", stage.outline);
         assert_eq!(status(&stage), Some(RunStatus::Cancelled), "{order:?}");
     }
 }
@@ -147,7 +147,7 @@ fn a_failure_of_a_sub_agent_fails_only_its_call() {
         "turn/completed",
         json!({ "id": ITS_TURN, "status": "failed", "error": error }),
     );
-    assert!(stage.story.contains(r#""toolName":"spawn_agent","ok":false"#), "{}", stage.story);
+    assert!(stage.outline.contains(r#""toolName":"spawn_agent","ok":false"#), "{}", stage.outline);
     assert!(stage.is_running());
 }
 
@@ -156,12 +156,12 @@ fn unannounced_sub_agents_get_calls_and_strangers_do_not() {
     let mut stage = in_turn();
     turn(&mut stage, "stranger", "turn/started", json!({ "id": "t", "rootTurnId": "t" }));
     turn(&mut stage, AGENT, "turn/started", json!({ "id": ITS_TURN, "rootTurnId": TURN }));
-    let said = |text: &str| json!({ "type": "agentMessage", "id": text, "text": text });
+    let texts = |text: &str| json!({ "type": "agentMessage", "id": text, "text": text });
     stage.notify(
         "item/completed",
-        json!({ "threadId": "stranger", "turnId": "t", "item": said("No.") }),
+        json!({ "threadId": "stranger", "turnId": "t", "item": texts("No.") }),
     );
-    by_agent(&mut stage, "item/completed", said("Yes."));
+    by_agent(&mut stage, "item/completed", texts("Yes."));
     by_agent(&mut stage, "item/completed", spawn("d", Some("thread-3")));
     turn(&mut stage, AGENT, "turn/completed", json!({ "id": ITS_TURN, "status": "completed" }));
     expect![[r#"
@@ -179,5 +179,5 @@ fn unannounced_sub_agents_get_calls_and_strangers_do_not() {
         step_finish {"index":0,"finishReason":"tool-calls","parentCallId":"r1.1"}
         tool_result {"callId":"r1.1","toolName":"spawn_agent","ok":true,"durationMs":40}
     "#]]
-    .assert_eq(&stage.told());
+    .assert_eq(&stage.take_outline());
 }

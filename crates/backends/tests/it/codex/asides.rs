@@ -7,23 +7,23 @@ use backends::{Launch, RunInput, Verdict};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
+use super::open_thread::{THREAD, command, in_turn, stage};
 use super::stage::Stage;
-use super::talk::{THREAD, command, in_turn, stage};
 
 fn check(stage: &mut Stage, expected: Expect) {
-    expected.assert_eq(&stage.told());
+    expected.assert_eq(&stage.take_outline());
 }
 
 #[test]
 fn a_reused_item_id_names_a_new_item() {
     let mut stage = in_turn();
-    for (printed, said) in [("one", "First."), ("two", "Second.")] {
+    for (printed, texts) in [("one", "First."), ("two", "Second.")] {
         let mut done = command("call_1", "completed");
         (done["aggregatedOutput"], done["exitCode"]) = (json!(printed), json!(0));
         stage.started(command("call_1", "inProgress"));
         stage.completed(done.clone());
         stage.completed(done);
-        let text = json!({ "type": "agentMessage", "id": "msg_1", "text": said });
+        let text = json!({ "type": "agentMessage", "id": "msg_1", "text": texts });
         stage.started(text.clone());
         stage.completed(text);
     }
@@ -59,16 +59,16 @@ fn requests_after_an_end_or_interrupt_are_refused() {
     let mut stage = in_turn();
     stage.started(command("c", "inProgress"));
     stage.completed(command("c", "completed"));
-    stage.told();
+    stage.take_outline();
     stage.ask(1, method, json!({ "itemId": "c", "command": "ls" }));
     assert_eq!(stage.last_written()["result"], json!({ "decision": "decline" }));
     stage.give(RunInput::Interrupt);
-    stage.told();
+    stage.take_outline();
     stage.ask(2, method, json!({ "itemId": "d", "command": "ls" }));
     assert_eq!(stage.last_written()["result"], json!({ "decision": "cancel" }));
     stage.ask(3, "mcpServer/elicitation/request", json!({ "serverName": "s", "message": "?" }));
     assert_eq!(stage.last_written()["result"]["action"], "cancel");
-    assert!(!stage.told().contains("unrecognized"));
+    assert!(!stage.take_outline().contains("unrecognized"));
     stage.decide(Verdict::TimedOut);
     assert!(stage.asked.is_empty());
 }
@@ -79,10 +79,10 @@ fn methods_that_resemble_ignored_ones_are_shown() {
     let mut stage = in_turn();
     for method in ["thread/goal/updated", "account/rateLimits/updated", "hook/started"] {
         stage.notify(method, json!({}));
-        assert_eq!(stage.told(), "", "{method}");
+        assert_eq!(stage.take_outline(), "", "{method}");
         let unknown = format!("{method}/anew");
         stage.notify(&unknown, json!({}));
-        assert!(stage.told().starts_with("unrecognized"), "{unknown}");
+        assert!(stage.take_outline().starts_with("unrecognized"), "{unknown}");
     }
 }
 
@@ -121,8 +121,8 @@ fn the_version_is_that_of_the_running_codex() {
         stage.respond("initialize", json!({ "userAgent": user_agent }));
         let thread = json!({ "thread": { "id": THREAD, "cliVersion": "0.166.0" } });
         stage.respond("thread/start", thread);
-        let told = stage.told();
-        assert!(told.contains(expected), "{told}");
+        let outline = stage.take_outline();
+        assert!(outline.contains(expected), "{outline}");
     }
 }
 
@@ -131,7 +131,7 @@ fn exec_reports_each_state_of_a_plan_and_errors() {
     let settings = Settings { app_server: false, ..Settings::default() };
     let mut stage = Stage::new(backend(Arc::new(settings), &Launch::default()));
     stage.start("go");
-    stage.told();
+    stage.take_outline();
     let plan = |kind: &str, first: bool, second: bool| {
         let item = |text: &str, completed: bool| json!({ "text": text, "completed": completed });
         let items = json!([item("look", first), item("leap", second)]);

@@ -15,12 +15,12 @@ static RECORDINGS: LazyLock<Vec<Recording>> = LazyLock::new(|| {
     let mut recordings = recordings();
     recordings.retain(|it| it.name != "app-bigout");
     let mut made_up = recordings.iter().find(|it| it.name == "app-plain").unwrap().clone();
-    let is_start = |it: &Line| matches!(it, Line::Said(it) if it.contains("turn/started"));
+    let is_start = |it: &Line| matches!(it, Line::Output(it) if it.contains("turn/started"));
     let start = made_up.lines.iter().position(is_start).unwrap();
-    let Line::Said(line) = &made_up.lines[start] else { unreachable!() };
+    let Line::Output(line) = &made_up.lines[start] else { unreachable!() };
     let started: Value = serde_json::from_str(line).unwrap();
     let ids = (&started["params"]["threadId"], &started["params"]["turn"]["id"]);
-    let lines: Vec<Line> = never_recorded(ids.0, ids.1).into_iter().map(Line::Said).collect();
+    let lines: Vec<Line> = never_recorded(ids.0, ids.1).into_iter().map(Line::Output).collect();
     made_up.lines.splice(start + 1..=start, lines);
     // Repeated, so that it is chosen often enough.
     recordings.extend(std::iter::repeat_n(made_up, 20));
@@ -64,11 +64,11 @@ enum Change {
     Cut(usize, usize),
     /// Replaces the n-th value of the line's JSON.
     Put(usize, usize, Value),
-    Do(usize, Deed),
+    Do(usize, Action),
 }
 
 #[derive(Debug, Clone)]
-enum Deed {
+enum Action {
     Interrupt,
     Steer,
     Allow,
@@ -76,7 +76,7 @@ enum Deed {
     TimeOut,
     Wake,
     Start,
-    Say(String),
+    Print(String),
 }
 
 fn change() -> impl Strategy<Value = Change> {
@@ -102,20 +102,20 @@ fn change() -> impl Strategy<Value = Change> {
         (at(), at()).prop_map(|(a, b)| Change::Swap(a, b)),
         (at(), at()).prop_map(|(a, b)| Change::Cut(a, b)),
         (at(), at(), value).prop_map(|(a, b, value)| Change::Put(a, b, value)),
-        (at(), deed()).prop_map(|(at, deed)| Change::Do(at, deed)),
+        (at(), action()).prop_map(|(at, action)| Change::Do(at, action)),
     ]
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
-        Just(Deed::Interrupt),
-        Just(Deed::Steer),
-        Just(Deed::Allow),
-        Just(Deed::Deny),
-        Just(Deed::TimeOut),
-        Just(Deed::Wake),
-        Just(Deed::Start),
-        ".{0,20}".prop_map(Deed::Say),
+        Just(Action::Interrupt),
+        Just(Action::Steer),
+        Just(Action::Allow),
+        Just(Action::Deny),
+        Just(Action::TimeOut),
+        Just(Action::Wake),
+        Just(Action::Start),
+        ".{0,20}".prop_map(Action::Print),
     ]
 }
 
@@ -144,58 +144,58 @@ fn collect(value: &Value, at: String, places: &mut Vec<String>) {
     places.push(at);
 }
 
-enum Act {
+enum Step {
     Line(Line),
-    Do(Deed),
+    Do(Action),
 }
 
 /// Returns the recording with the changes applied to it.
-fn changed(recording: &Recording, changes: &[Change]) -> Vec<Act> {
-    let mut acts: Vec<Act> = recording.lines.iter().cloned().map(Act::Line).collect();
+fn changed(recording: &Recording, changes: &[Change]) -> Vec<Step> {
+    let mut steps: Vec<Step> = recording.lines.iter().cloned().map(Step::Line).collect();
     for change in changes {
-        let n = acts.len().max(1);
+        let n = steps.len().max(1);
         match change {
-            Change::Drop(at) if !acts.is_empty() => {
-                acts.remove(at % n);
+            Change::Drop(at) if !steps.is_empty() => {
+                steps.remove(at % n);
             }
             Change::Double(at) => {
-                if let Some(Act::Line(line)) = acts.get(at % n) {
+                if let Some(Step::Line(line)) = steps.get(at % n) {
                     let line = line.clone();
-                    acts.insert(at % n, Act::Line(line));
+                    steps.insert(at % n, Step::Line(line));
                 }
             }
-            Change::Swap(a, b) if !acts.is_empty() => acts.swap(a % n, b % n),
+            Change::Swap(a, b) if !steps.is_empty() => steps.swap(a % n, b % n),
             Change::Cut(at, to) => {
-                if let Some(Act::Line(Line::Said(line))) = acts.get_mut(at % n) {
+                if let Some(Step::Line(Line::Output(line))) = steps.get_mut(at % n) {
                     let n_letters = line.chars().count();
                     *line = line.chars().take(to % (n_letters + 1)).collect();
                 }
             }
             Change::Put(at, place, value) => {
-                if let Some(Act::Line(Line::Said(line))) = acts.get_mut(at % n) {
+                if let Some(Step::Line(Line::Output(line))) = steps.get_mut(at % n) {
                     let mut message: Value = serde_json::from_str(line).unwrap_or_default();
                     put(&mut message, *place, value);
                     *line = message.to_string();
                 }
             }
-            Change::Do(at, deed) => acts.insert(at % n, Act::Do(deed.clone())),
+            Change::Do(at, action) => steps.insert(at % n, Step::Do(action.clone())),
             Change::Drop(_) | Change::Swap(..) => (),
         }
     }
-    acts
+    steps
 }
 
-fn carry_out(stage: &mut Stage, deed: &Deed, n: usize) {
-    match deed {
-        Deed::Interrupt => stage.give(RunInput::Interrupt),
-        Deed::Steer => stage.steer(&format!("fuzz{n}"), "and this"),
-        Deed::Allow => stage.allow(),
-        Deed::Deny => stage.decide(Verdict::Denied { feedback: Some("no".to_owned()) }),
-        Deed::TimeOut => stage.decide(Verdict::TimedOut),
-        Deed::Wake => stage.wake(),
-        Deed::Start if !stage.is_running() => stage.start("again"),
-        Deed::Start => (),
-        Deed::Say(words) => stage.line(words),
+fn perform(stage: &mut Stage, action: &Action, n: usize) {
+    match action {
+        Action::Interrupt => stage.give(RunInput::Interrupt),
+        Action::Steer => stage.steer(&format!("fuzz{n}"), "and this"),
+        Action::Allow => stage.allow(),
+        Action::Deny => stage.decide(Verdict::Denied { feedback: Some("no".to_owned()) }),
+        Action::TimeOut => stage.decide(Verdict::TimedOut),
+        Action::Wake => stage.wake(),
+        Action::Start if !stage.is_running() => stage.start("again"),
+        Action::Start => (),
+        Action::Print(words) => stage.line(words),
     }
 }
 
@@ -210,16 +210,16 @@ proptest! {
         let recording = &RECORDINGS[which % RECORDINGS.len()];
         let mut replay = Replay::new(recording);
         let mut is_over = false;
-        for (n, act) in changed(recording, &changes).iter().enumerate() {
+        for (n, step) in changed(recording, &changes).iter().enumerate() {
             // No input follows the exit.
             if is_over {
                 break;
             }
-            match act {
-                Act::Line(line) => replay.step(line),
-                Act::Do(deed) => carry_out(&mut replay.stage, deed, n),
+            match step {
+                Step::Line(line) => replay.step(line),
+                Step::Do(action) => perform(&mut replay.stage, action, n),
             }
-            is_over = matches!(act, Act::Line(Line::Ended(_)));
+            is_over = matches!(step, Step::Line(Line::Ended(_)));
         }
         if !is_over {
             replay.stage.give(ProgramInput::Exited(Exit { code: None, stderr: String::new() }));

@@ -15,11 +15,11 @@ fn died() -> ProgramInput {
 /// Returns the finished texts and thinking blocks, and the outputs of commands, of the recording's
 /// first thread and of its agents.
 fn final_words(recording: &Recording) -> (Vec<String>, Vec<String>) {
-    let (mut said, mut outputs) = (Vec::new(), Vec::new());
+    let (mut texts, mut outputs) = (Vec::new(), Vec::new());
     let mut thread = Value::Null;
     let mut agents = Vec::new();
     for line in &recording.lines {
-        let Line::Said(line) = line else { continue };
+        let Line::Output(line) = line else { continue };
         let message: Value = serde_json::from_str(line).unwrap();
         if thread.is_null() {
             thread = message["result"]["thread"]["id"].clone();
@@ -38,9 +38,9 @@ fn final_words(recording: &Recording) -> (Vec<String>, Vec<String>) {
         }
         let text = |field: &str| item[field].as_str().unwrap().to_owned();
         match item["type"].as_str().unwrap() {
-            "agentMessage" | "agent_message" => said.push(text("text")),
-            "reasoning" if recording.is_exec => said.push(text("text")),
-            "reasoning" => said.push(item["summary"][0].as_str().unwrap().to_owned()),
+            "agentMessage" | "agent_message" => texts.push(text("text")),
+            "reasoning" if recording.is_exec => texts.push(text("text")),
+            "reasoning" => texts.push(item["summary"][0].as_str().unwrap().to_owned()),
             "command_execution" => outputs.push(text("aggregated_output")),
             "commandExecution" => {
                 outputs.push(item["aggregatedOutput"].as_str().unwrap_or_default().to_owned());
@@ -48,15 +48,15 @@ fn final_words(recording: &Recording) -> (Vec<String>, Vec<String>) {
             _ => (),
         }
     }
-    (said, outputs)
+    (texts, outputs)
 }
 
 #[test]
 fn texts_and_outputs_equal_the_finished_items() {
     for recording in recordings() {
-        let (said, outputs) = final_words(&recording);
+        let (texts, outputs) = final_words(&recording);
         let stage = recording.replay().stage;
-        assert_eq!(stage.said, said, "{}", recording.name);
+        assert_eq!(stage.texts, texts, "{}", recording.name);
         assert_eq!(stage.corrected, Vec::<String>::new(), "{}", recording.name);
         let printed = stage.ended.iter().flat_map(|it| it.calls()).filter(|it| it.name == "shell");
         let printed: Vec<u64> = printed.map(|it| it.stdout.bytes()).collect();
@@ -72,7 +72,7 @@ fn every_run_ends_and_every_line_is_recognized() {
     for recording in recordings() {
         let stage = recording.replay().stage;
         assert!(!stage.is_running() && !stage.ended.is_empty(), "{}", recording.name);
-        assert!(!stage.story.contains("unrecognized"), "{}", recording.name);
+        assert!(!stage.outline.contains("unrecognized"), "{}", recording.name);
         assert!(!stage.has_quit, "{}", recording.name);
     }
 }
@@ -112,7 +112,7 @@ fn replayed_without(recording: &Recording, left_out: &str) -> Replay {
 
 /// Returns the method if the line is a notification.
 fn method_of(line: &Line) -> Option<String> {
-    let Line::Said(line) = line else { return None };
+    let Line::Output(line) = line else { return None };
     let message: Value = serde_json::from_str(line).unwrap();
     let method = message["method"].as_str().filter(|_| message["id"].is_null());
     method.map(str::to_owned)
@@ -121,7 +121,7 @@ fn method_of(line: &Line) -> Option<String> {
 /// Checks whether a repetition of the line must change nothing. Repeated deltas add text, and a
 /// response comes once.
 fn may_come_twice(line: &Line) -> bool {
-    let Line::Said(line) = line else { return false };
+    let Line::Output(line) = line else { return false };
     let message: Value = serde_json::from_str(line).unwrap();
     let name = message["method"].as_str().or(message["type"].as_str()).unwrap_or("response");
     let is_more = name.contains("elta") || name == "error" || name == "thread.started";
@@ -139,9 +139,9 @@ fn repeated_lines_change_nothing() {
                 replay.step(line);
             }
         }
-        let durations = |story: &str| story.replace(char::is_numeric, "");
-        let once = recording.replay().stage.story;
-        assert_eq!(durations(&replay.stage.story), durations(&once), "{}", recording.name);
+        let durations = |outline: &str| outline.replace(char::is_numeric, "");
+        let once = recording.replay().stage.outline;
+        assert_eq!(durations(&replay.stage.outline), durations(&once), "{}", recording.name);
     }
 }
 

@@ -5,8 +5,8 @@ use expect_test::{Expect, expect};
 use serde_json::json;
 use transcript::{CallState, Scope};
 
+use super::open_thread::{TURN, command, in_turn};
 use super::stage::Stage;
-use super::talk::{TURN, command, in_turn};
 
 fn denied(feedback: &str) -> Verdict {
     Verdict::Denied { feedback: Some(feedback.to_owned()) }
@@ -18,7 +18,7 @@ fn allowed(arguments: &str, scope: Scope) -> Verdict {
 
 #[track_caller]
 fn check(mut stage: Stage, expected: Expect) {
-    expected.assert_eq(&stage.told());
+    expected.assert_eq(&stage.take_outline());
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn an_approval_timeout_denies_the_call() {
     stage.ask(0, "item/commandExecution/requestApproval", json!({ "itemId": "c" }));
     stage.decide(Verdict::TimedOut);
     stage.completed(command("c", "declined"));
-    assert!(stage.told().contains("approval_timeout"));
+    assert!(stage.take_outline().contains("approval_timeout"));
     stage.turn_completed(TURN, "completed");
     assert_eq!(stage.ended[0].calls().next().unwrap().state, CallState::Denied);
 }
@@ -237,7 +237,7 @@ fn unsupported_requests_are_refused_and_shown() {
         stage.ask(id, method, params);
         let written = stage.last_written();
         assert_eq!((&written["id"], &written["error"]["code"]), (&json!(id), &json!(-32601)));
-        assert!(stage.told().contains("unrecognized"));
+        assert!(stage.take_outline().contains("unrecognized"));
     }
     assert!(stage.asked.is_empty());
     // The same holds between runs, where nothing can be shown.

@@ -10,8 +10,8 @@ use backends::{Exit, Launch, ProgramInput, ResumeId, RunInput, Verdict};
 use serde_json::{Value, json};
 use transcript::Scope;
 
+use super::open_thread::EARLIER;
 use super::stage::Stage;
-use super::talk::EARLIER;
 
 #[derive(Clone)]
 pub(crate) struct Recording {
@@ -22,7 +22,7 @@ pub(crate) struct Recording {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Line {
-    Said(String),
+    Output(String),
     Wrote(Value),
     Ended(Exit),
 }
@@ -45,7 +45,7 @@ impl Recording {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(path).unwrap();
         let lines = text.lines().map(|line| match line.split_at(2) {
-            ("< ", said) => Line::Said(said.to_owned()),
+            ("< ", line) => Line::Output(line.to_owned()),
             // The recorder also sent lines that are not JSON.
             ("> ", wrote) => Line::Wrote(serde_json::from_str(wrote).unwrap_or_default()),
             ("! ", ended) => Line::Ended(exit(ended)),
@@ -135,9 +135,9 @@ impl Replay {
 
     pub(crate) fn step(&mut self, line: &Line) {
         match line {
-            Line::Said(said) => {
-                if let Some(said) = self.renumbered(said) {
-                    self.stage.line(&said);
+            Line::Output(line) => {
+                if let Some(line) = self.renumbered(line) {
+                    self.stage.line(&line);
                 }
             }
             Line::Wrote(message) => self.wrote(message),
@@ -147,10 +147,10 @@ impl Replay {
 
     /// Returns a recorded line with our request id. Responses to requests that only the recorder
     /// sent are left out.
-    fn renumbered(&mut self, said: &str) -> Option<String> {
-        let mut message: Value = serde_json::from_str(said).unwrap_or_default();
+    fn renumbered(&mut self, line: &str) -> Option<String> {
+        let mut message: Value = serde_json::from_str(line).unwrap_or_default();
         if message.get("method").is_some() || message.get("id").is_none() {
-            return Some(said.to_owned());
+            return Some(line.to_owned());
         }
         let id = self.ids.get(&message["id"].as_u64()?)?;
         message["id"] = json!(id);

@@ -9,6 +9,6 @@ fn every_recording_matches_its_event_snapshot() {
     for recording in recordings() {
         let stage = recording.replay().stage;
         let path = folder().join(format!("{}.events.txt", recording.name));
-        expect_file![path].assert_eq(&stage.story);
+        expect_file![path].assert_eq(&stage.outline);
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Stage {
     /// Calls that wait for an approval.
     pub(crate) asked: Vec<CallId>,
     /// Finished texts and thinking blocks, without discarded ones.
-    pub(crate) said: Vec<String>,
+    pub(crate) texts: Vec<String>,
     /// Finished texts and thinking blocks that differ from their deltas.
     pub(crate) corrected: Vec<String>,
     pub(crate) wake_at: Option<Millis>,
@@ -36,7 +36,7 @@ pub(crate) struct Stage {
     steering: HashSet<MessageId>,
     steered: HashSet<MessageId>,
     /// Effects as text, one line each.
-    pub(crate) story: String,
+    pub(crate) outline: String,
     /// The log as the server would have written it.
     pub(crate) session: Log,
 }
@@ -69,14 +69,14 @@ impl Stage {
             endings: Vec::new(),
             written: Vec::new(),
             asked: Vec::new(),
-            said: Vec::new(),
+            texts: Vec::new(),
             corrected: Vec::new(),
             wake_at: None,
             has_quit: false,
             is_outdated: false,
             steering: HashSet::new(),
             steered: HashSet::new(),
-            story: String::new(),
+            outline: String::new(),
             session: Log::new("codex"),
         };
         stage.give(ProgramInput::Spare(ResponseId::new("self1")));
@@ -166,7 +166,7 @@ impl Stage {
     }
 
     fn carry_out(&mut self, effect: ProgramEffect, is_last: bool) {
-        self.tell(&effect);
+        self.record_effect(&effect);
         self.session.carry_out(&effect);
         match effect {
             ProgramEffect::Run(RunEffect::Emit(event)) => self.emit(event),
@@ -220,7 +220,7 @@ impl Stage {
         self.corrected.extend(run.open.apply(&run.answer.id, &event));
         match &event {
             Event::TextDone { text, discarded: false, .. }
-            | Event::ThinkingDone { text, discarded: false, .. } => self.said.push(text.clone()),
+            | Event::ThinkingDone { text, discarded: false, .. } => self.texts.push(text.clone()),
             Event::MessageSteered { message_id, state: SteerState::Seen, .. } => {
                 assert!(self.steering.remove(message_id), "it is seen once: {message_id}");
             }
@@ -275,7 +275,7 @@ impl Stage {
         self.endings.push(ending);
     }
 
-    fn tell(&mut self, effect: &ProgramEffect) {
+    fn record_effect(&mut self, effect: &ProgramEffect) {
         let line = match effect {
             ProgramEffect::Run(RunEffect::Emit(event)) => {
                 let mut event = serde_json::to_value(event).unwrap();
@@ -303,8 +303,8 @@ impl Stage {
             }
             other => format!("{other:?}").to_uppercase(),
         };
-        self.story.push_str(&line);
-        self.story.push('\n');
+        self.outline.push_str(&line);
+        self.outline.push('\n');
     }
 }
 

@@ -5,12 +5,12 @@ use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 use transcript::RunStatus;
 
+use super::open_thread::{THREAD, TURN, command, in_turn, stage};
 use super::stage::Stage;
-use super::talk::{THREAD, TURN, command, in_turn, stage};
 
 #[track_caller]
 fn check(stage: &mut Stage, expected: Expect) {
-    expected.assert_eq(&stage.told());
+    expected.assert_eq(&stage.take_outline());
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn an_empty_completed_item_keeps_the_streamed_text() {
     stage.completed(json!({ "type": "agentMessage", "id": "m", "text": "" }));
     let sections = json!([{ "type": "summary_text", "text": "One" }, "Two"]);
     stage.completed(json!({ "type": "reasoning", "id": "s", "summary": sections }));
-    assert_eq!(stage.said, ["Hm.", "Hm.", "One\n\nTwo"]);
+    assert_eq!(stage.texts, ["Hm.", "Hm.", "One\n\nTwo"]);
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn lines_before_the_turn_id_are_held_until_it_is_known() {
     stage.start("go");
     stage.respond("initialize", json!({}));
     stage.respond("thread/start", json!({ "thread": { "id": THREAD } }));
-    stage.told();
+    stage.take_outline();
     stage.completed(json!({ "type": "agentMessage", "id": "m", "text": "Early." }));
     let item = json!({ "type": "agentMessage", "id": "o", "text": "Of another turn." });
     stage.notify("item/completed", json!({ "turnId": "turn-0", "item": item }));
@@ -42,7 +42,7 @@ fn lines_before_the_turn_id_are_held_until_it_is_known() {
         "item/commandExecution/requestApproval",
         json!({ "itemId": "c", "command": "ls" }),
     );
-    assert_eq!(stage.told(), "");
+    assert_eq!(stage.take_outline(), "");
     stage.respond("turn/start", json!({ "turn": { "id": TURN } }));
     check(
         &mut stage,
@@ -76,9 +76,9 @@ fn a_steered_message_that_was_never_seen_is_returned() {
         stage.respond("turn/steer", json!({ "turnId": TURN }));
     }
     stage.completed(json!({ "type": "userMessage", "id": "u", "clientId": "m1", "content": [] }));
-    stage.told();
+    stage.take_outline();
     stage.turn_completed(TURN, "completed");
-    assert!(stage.told().contains("m2"), "it was never seen");
+    assert!(stage.take_outline().contains("m2"), "it was never seen");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn feedback_that_codex_refuses_gives_a_notice() {
         json!({ "itemId": "c", "command": "ls" }),
     );
     stage.decide(Verdict::Denied { feedback: Some("use make".to_owned()) });
-    stage.told();
+    stage.take_outline();
     stage.refuse("turn/steer", "no active turn");
     check(
         &mut stage,
@@ -105,7 +105,7 @@ fn feedback_that_codex_refuses_gives_a_notice() {
 #[test]
 fn each_compaction_gives_one_notice() {
     let (note, item) = ("thread/compacted", "item/completed");
-    for (said, times) in [
+    for (texts, times) in [
         (&[note][..], 1),
         (&[item], 1),
         (&[note, item], 1),
@@ -115,11 +115,11 @@ fn each_compaction_gives_one_notice() {
         (&[item, note, item, note], 2),
     ] {
         let mut stage = in_turn();
-        for (idx, method) in said.iter().enumerate() {
+        for (idx, method) in texts.iter().enumerate() {
             let item = json!({ "type": "contextCompaction", "id": format!("k{idx}") });
             stage.notify(method, json!({ "item": item }));
         }
-        assert_eq!(stage.told().matches("shortened").count(), times, "{said:?}");
+        assert_eq!(stage.take_outline().matches("shortened").count(), times, "{texts:?}");
     }
 }
 
@@ -140,7 +140,7 @@ fn a_stopped_run_ends_after_its_commands() {
     let mut killed = command("c", "failed");
     killed["exitCode"] = json!(143);
     stage.completed(killed);
-    assert!(stage.told().contains("tool_interrupted"), "it did not fail: it was stopped");
+    assert!(stage.take_outline().contains("tool_interrupted"), "it did not fail: it was stopped");
     assert!(stage.is_running(), "the agent's command has not ended");
     of_agent(&mut stage, "item/completed", json!({ "item": command("d", "failed") }));
     assert_eq!(stage.endings[0].status, RunStatus::Cancelled);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use transcript::Event;
 
 use super::laws::{answer, check};
-use super::live::talk;
+use super::live::conversation_text;
 
 fn import(kind: ProgramKind, lines: &[Value], side_files: &[SideFile]) -> Imported {
     let text: String = lines.iter().map(|it| format!("{it}\n")).collect();
@@ -19,19 +19,19 @@ fn import(kind: ProgramKind, lines: &[Value], side_files: &[SideFile]) -> Import
 }
 
 /// Returns the messages, the answers and all other events as text.
-fn told(imported: &Imported) -> String {
-    let mut told = String::new();
+fn outline(imported: &Imported) -> String {
+    let mut outline = String::new();
     for turn in &imported.turns {
         for entry in turn.entries.iter().filter(|it| it.response_id.is_none()) {
-            told += &match &entry.event {
+            outline += &match &entry.event {
                 Event::UserMessage { text, .. } => format!("> {text}\n"),
                 event => format!("{}\n", serde_json::to_value(event).unwrap()),
             };
         }
-        told += &talk(&answer(turn));
-        told += "\n";
+        outline += &conversation_text(&answer(turn));
+        outline += "\n";
     }
-    told
+    outline
 }
 
 fn claude(id: &str, parent: Option<&str>, fields: Value) -> Value {
@@ -66,7 +66,7 @@ fn text(text: &str) -> Value {
 
 #[track_caller]
 fn becomes(imported: &Imported, expected: Expect) {
-    expected.assert_eq(&told(imported));
+    expected.assert_eq(&outline(imported));
 }
 
 #[test]
@@ -308,9 +308,9 @@ fn web_searches_in_old_codex_files_are_read() {
 
 #[test]
 fn an_unreadable_line_is_kept_in_its_place() {
-    let said = claude_user("u1", None, "go");
+    let output = claude_user("u1", None, "go");
     let answer = claude_says("a1", "u1", "end_turn", text("done"));
-    let kept = format!("{said}\nthis is nothing\n{answer}\n");
+    let kept = format!("{output}\nthis is nothing\n{answer}\n");
     let kept = ConversationFile {
         kind: ProgramKind::Claude,
         text: &kept,

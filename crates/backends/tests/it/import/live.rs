@@ -59,8 +59,9 @@ fn an_imported_conversation_equals_the_live_one() {
         let Some(live) = live.get(&file.name) else { continue };
         let turns = file.import(Tail::Close).turns;
         let skipped = turns.len().saturating_sub(live.len());
-        let imported: Vec<String> = turns[skipped..].iter().map(|it| talk(&answer(it))).collect();
-        let live: Vec<String> = live.iter().map(talk).collect();
+        let imported: Vec<String> =
+            turns[skipped..].iter().map(|it| conversation_text(&answer(it))).collect();
+        let live: Vec<String> = live.iter().map(conversation_text).collect();
         compared += 1;
         if imported != live {
             found.insert(file.name.as_str(), (live.join("\n"), imported.join("\n")));
@@ -110,10 +111,10 @@ fn live() -> BTreeMap<String, Vec<RunMessage>> {
 }
 
 /// Returns the texts and calls of the agent and of its sub-agents, and the end of the run, as text.
-pub(super) fn talk(answer: &RunMessage) -> String {
+pub(super) fn conversation_text(answer: &RunMessage) -> String {
     let (mut lines, mut inside) = (Vec::new(), Vec::new());
     for part in &answer.parts {
-        let said = match &part.kind {
+        let output = match &part.kind {
             PartKind::Text(it) if it.role != TextRole::Discarded => format!("says {:?}", it.text),
             PartKind::Thinking(it) if !it.discarded => format!("thinks {:?}", it.text),
             PartKind::Call(call) => shown(call),
@@ -123,8 +124,8 @@ pub(super) fn talk(answer: &RunMessage) -> String {
             _ => continue,
         };
         match &part.parent {
-            None => lines.push(said),
-            Some(_) => inside.push(format!("inside: {said}")),
+            None => lines.push(output),
+            Some(_) => inside.push(format!("inside: {output}")),
         }
     }
     lines.append(&mut inside);

@@ -100,8 +100,8 @@ impl<'a> Driver<'a> {
 
     /// Returns the length of the state's debug output without open texts, which must be kept.
     pub(super) fn size(&self) -> usize {
-        let said: usize = self.saying.values().sum();
-        length(&format!("{:?}", self.backend)).saturating_sub(said)
+        let output: usize = self.saying.values().sum();
+        length(&format!("{:?}", self.backend)).saturating_sub(output)
     }
 
     pub(super) fn runs(&self) -> usize {
@@ -118,7 +118,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Plays all lines in the open run or in a new one.
-    pub(super) fn play(&mut self, said: &[String], round: usize) {
+    pub(super) fn play(&mut self, output: &[String], round: usize) {
         self.round = round;
         if !self.is_running && !self.is_over {
             self.runs += 1;
@@ -129,8 +129,8 @@ impl<'a> Driver<'a> {
             self.give(Input::Run(RunInput::Start { response_id, history }));
         }
         self.run = self.runs;
-        let said: Vec<String> = said.iter().map(|it| in_round(it, round, self.run)).collect();
-        for input in (self.program.hear)(said) {
+        let output: Vec<String> = output.iter().map(|it| in_round(it, round, self.run)).collect();
+        for input in (self.program.inputs_of)(output) {
             match &input {
                 Input::Model(ModelInput::Response(ResponsePart::Head { .. })) => {
                     self.wake();
@@ -187,7 +187,7 @@ impl<'a> Driver<'a> {
 
     fn carry_out_on_run(&mut self, effect: RunEffect) {
         match effect {
-            RunEffect::Emit(event) => self.hear(&event),
+            RunEffect::Emit(event) => self.track(&event),
             RunEffect::WakeAt(at) => self.wake_at = Some(at),
             RunEffect::End(_) => {
                 (self.is_running, self.wake_at) = (false, None);
@@ -239,7 +239,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn hear(&mut self, event: &Event) {
+    fn track(&mut self, event: &Event) {
         let (id, delta) = match event {
             Event::TextDelta { part_id, delta, .. }
             | Event::ThinkingDelta { part_id, delta, .. } => (part_id.as_str(), delta),

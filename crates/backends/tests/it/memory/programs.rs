@@ -28,7 +28,7 @@ pub(super) struct Program {
     pub(super) answer: fn(&Value) -> Vec<String>,
     /// Checks whether a line may end the run.
     pub(super) ends_run: fn(&str) -> bool,
-    pub(super) hear: fn(Vec<String>) -> Vec<Input>,
+    pub(super) inputs_of: fn(Vec<String>) -> Vec<Input>,
     pub(super) has_many_runs: bool,
     /// Other lines that the program may write.
     pub(super) odd: &'static [&'static str],
@@ -36,7 +36,7 @@ pub(super) struct Program {
 
 pub(super) struct Recording {
     pub(super) name: String,
-    pub(super) said: Vec<String>,
+    pub(super) output: Vec<String>,
     pub(super) backend: Make,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn claude() -> Program {
             ]
         },
         ends_run: |line| line.contains(r#""type":"result""#),
-        hear: lines,
+        inputs_of: lines,
         has_many_runs: true,
         odd: &[
             r#"{"type":"news§"}"#,
@@ -111,7 +111,7 @@ fn codex_driven_by(app_server: bool) -> Program {
     sessions.retain(|it| {
         it.name.starts_with("codex/exec") != app_server && it.name != "codex/app-bigout"
     });
-    sessions.iter_mut().for_each(|it| name_alike(&mut it.said));
+    sessions.iter_mut().for_each(|it| name_alike(&mut it.output));
     Program {
         recordings: recordings(sessions, &backend),
         answer: |written| {
@@ -135,7 +135,7 @@ fn codex_driven_by(app_server: bool) -> Program {
             vec![json!({ "id": written["id"], "result": result }).to_string()]
         },
         ends_run: |line| line.contains(r#""turn/completed""#) && line.contains(THREAD),
-        hear: lines,
+        inputs_of: lines,
         has_many_runs: true,
         odd: &[
             r#"{"method":"news§","params":{"threadId":"thread-1"}}"#,
@@ -160,11 +160,11 @@ pub(super) fn pi() -> Program {
     sessions.retain(|it| it.name != "pi/1.5/bigout");
     for session in &mut sessions {
         // Responses have the recorder's ids.
-        session.said.retain(|it| !it.contains(r#""type":"response""#));
+        session.output.retain(|it| !it.contains(r#""type":"response""#));
     }
     let mut recordings = recordings(sessions, &asking);
     for recording in &mut recordings {
-        if !recording.said.iter().any(|it| it.contains("callboard:tool_call")) {
+        if !recording.output.iter().any(|it| it.contains("callboard:tool_call")) {
             recording.backend = Arc::clone(&silent);
         }
     }
@@ -191,7 +191,7 @@ pub(super) fn pi() -> Program {
                 .iter()
                 .any(|it| line.contains(&format!(r#""type":"{it}""#)))
         },
-        hear: lines,
+        inputs_of: lines,
         has_many_runs: true,
         odd: &[
             r#"{"type":"news§"}"#,
@@ -208,21 +208,21 @@ pub(super) fn openai() -> Program {
         Arc::new(move || Backend::Model(Box::new(OpenAi::new(Arc::clone(&settings)))));
     let sessions = crate::captures::sessions().into_iter().chain(crate::vectors::sessions());
     let sessions = sessions.map(|mut session| {
-        session.said.insert(0, HEAD.to_owned());
-        session.said.push(ENDED.to_owned());
+        session.output.insert(0, HEAD.to_owned());
+        session.output.push(ENDED.to_owned());
         session
     });
     Program {
         recordings: recordings(sessions.collect(), &backend),
         answer: |_| Vec::new(),
         ends_run: |_| false,
-        hear: |said| {
+        inputs_of: |output| {
             let input = |line: String| match line.as_str() {
                 HEAD => ResponsePart::Head { status: 200, headers: Vec::new() },
                 ENDED => ResponsePart::Ended(Ok(())),
                 _ => ResponsePart::Bytes(format!("{line}\n").into_bytes()),
             };
-            said.into_iter().map(|it| Input::Model(input(it).into())).collect()
+            output.into_iter().map(|it| Input::Model(input(it).into())).collect()
         },
         has_many_runs: true,
         odd: &[
@@ -234,14 +234,14 @@ pub(super) fn openai() -> Program {
     }
 }
 
-fn lines(said: Vec<String>) -> Vec<Input> {
-    said.into_iter().map(|it| Input::Program(ProgramInput::Line(it))).collect()
+fn lines(output: Vec<String>) -> Vec<Input> {
+    output.into_iter().map(|it| Input::Program(ProgramInput::Line(it))).collect()
 }
 
 /// Returns the recordings with placeholders for the round in their ids.
 fn recordings(sessions: Vec<Session>, backend: &Make) -> Vec<Recording> {
     let recording = |(idx, session): (usize, Session)| Recording {
-        said: with_round(&session.said, idx),
+        output: with_round(&session.output, idx),
         name: session.name,
         backend: Arc::clone(backend),
     };
@@ -249,9 +249,9 @@ fn recordings(sessions: Vec<Session>, backend: &Make) -> Vec<Recording> {
 }
 
 /// Returns the lines with ids that differ by round and recording, except the thread's id.
-fn with_round(said: &[String], recording: usize) -> Vec<String> {
+fn with_round(output: &[String], recording: usize) -> Vec<String> {
     let mut ids = BTreeSet::new();
-    for line in said {
+    for line in output {
         let line = line.strip_prefix("data: ").unwrap_or(line);
         collect_ids(&serde_json::from_str(line).unwrap_or_default(), &mut ids);
     }
@@ -262,7 +262,7 @@ fn with_round(said: &[String], recording: usize) -> Vec<String> {
             line.replace(&format!("\\\"{id}\\\""), &format!("\\\"{name}\\\""))
         })
     };
-    said.iter().map(in_round).collect()
+    output.iter().map(in_round).collect()
 }
 
 fn collect_ids(value: &Value, ids: &mut BTreeSet<String>) {
@@ -281,20 +281,20 @@ fn collect_ids(value: &Value, ids: &mut BTreeSet<String>) {
 }
 
 /// Gives Codex's thread and turns the same ids in all recordings, and removes its responses.
-fn name_alike(said: &mut Vec<String>) {
+fn name_alike(output: &mut Vec<String>) {
     let read = |line: &String| serde_json::from_str::<Value>(line).unwrap_or_default();
-    let threads = said.iter().map(|it| read(it)["result"]["thread"]["id"].clone());
+    let threads = output.iter().map(|it| read(it)["result"]["thread"]["id"].clone());
     let thread = threads.filter_map(|it| it.as_str().map(str::to_owned)).next();
     let thread = thread.unwrap_or_default();
-    let begun = said.iter().map(read).filter(|it| it["method"] == "turn/started");
+    let begun = output.iter().map(read).filter(|it| it["method"] == "turn/started");
     let ours = begun.filter(|it| it["params"]["threadId"] == *thread);
     let turns: Vec<String> =
         ours.filter_map(|it| it["params"]["turn"]["id"].as_str().map(str::to_owned)).collect();
-    said.retain(|it| {
+    output.retain(|it| {
         let message = read(it);
         message["id"].is_null() || !message["method"].is_null()
     });
-    for line in said {
+    for line in output {
         if !thread.is_empty() {
             *line = line.replace(&thread, THREAD);
         }

@@ -66,14 +66,14 @@ fn taken_back(log: &[Record]) -> HashSet<String> {
                 *streamed.entry(call_id.to_string()).or_default() += delta;
             }
             Event::TextDone { part_id, text, .. } | Event::ThinkingDone { part_id, text, .. } => {
-                let said = streamed.get(part_id.as_str()).map_or("", String::as_str);
-                if !text.starts_with(said) {
+                let output = streamed.get(part_id.as_str()).map_or("", String::as_str);
+                if !text.starts_with(output) {
                     taken_back.insert(part_id.to_string());
                 }
             }
             Event::ToolArgumentsDone { call_id, arguments, .. } => {
-                let said = streamed.get(call_id.as_str()).map_or("", String::as_str);
-                if !arguments.starts_with(said) {
+                let output = streamed.get(call_id.as_str()).map_or("", String::as_str);
+                if !arguments.starts_with(output) {
                     taken_back.insert(call_id.to_string());
                 }
             }

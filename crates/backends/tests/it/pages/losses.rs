@@ -21,7 +21,7 @@ fn every_string_is_kept_or_listed_as_irrelevant() {
     for session in all() {
         let kept = Kept::of(&session);
         let mut seen = HashSet::new();
-        let lines = session.said.iter();
+        let lines = session.output.iter();
         let lines = lines.filter(|it| !kept.is_unrecognized(it) && !is_elsewhere(&session, it));
         for (path, text) in lines.flat_map(|it| strings_of(it)) {
             // Many texts are repeated.

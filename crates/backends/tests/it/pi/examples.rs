@@ -16,8 +16,8 @@ use super::stage::{Played, Stage};
 /// later lines are those of the new one.
 pub(super) fn working() -> Stage {
     let mut stage = prompted();
-    stage.say(json!({ "type": "response", "id": "prompt-2", "success": true }));
-    stage.say(json!({ "type": "agent_start" }));
+    stage.emit(json!({ "type": "response", "id": "prompt-2", "success": true }));
+    stage.emit(json!({ "type": "agent_start" }));
     stage
 }
 
@@ -29,8 +29,8 @@ fn prompted() -> Stage {
 }
 
 impl Stage {
-    pub(super) fn say(&mut self, line: Value) {
-        self.said(&line.to_string());
+    pub(super) fn emit(&mut self, line: Value) {
+        self.line(&line.to_string());
     }
 
     /// Sends a final text of the model.
@@ -39,20 +39,20 @@ impl Stage {
     }
 
     fn message(&mut self, stop_reason: &str, content: &Value) {
-        self.say(json!({ "type": "message_start", "message": { "role": "assistant" } }));
-        self.say(json!({ "type": "message_end", "message": { "role": "assistant",
+        self.emit(json!({ "type": "message_start", "message": { "role": "assistant" } }));
+        self.emit(json!({ "type": "message_end", "message": { "role": "assistant",
             "content": content, "stopReason": stop_reason, "errorMessage": "500 no" } }));
     }
 
     pub(super) fn call(&mut self, name: &str, arguments: &Value) {
         let call = json!({ "type": "toolCall", "id": "c", "name": name, "arguments": arguments });
         self.message("toolUse", &json!([call]));
-        self.say(json!({ "type": "tool_execution_start", "toolCallId": "c", "toolName": name,
+        self.emit(json!({ "type": "tool_execution_start", "toolCallId": "c", "toolName": name,
             "args": arguments }));
     }
 
     fn ask(&mut self, method: &str, title: &str, about: &str) {
-        self.say(json!({ "type": "extension_ui_request", "id": "d", "method": method,
+        self.emit(json!({ "type": "extension_ui_request", "id": "d", "method": method,
             "title": title, "message": about, "placeholder": about }));
     }
 
@@ -132,7 +132,8 @@ fn pictures_are_sent_and_a_broken_answer_is_continued() {
 #[test]
 fn a_refused_prompt_fails_the_run() {
     let mut stage = prompted();
-    stage.say(json!({ "type": "response", "id": "prompt-2", "command": "prompt", "success": false,
+    stage
+        .emit(json!({ "type": "response", "id": "prompt-2", "command": "prompt", "success": false,
         "error": "No API key found for anthropic.\n\nUse /login to log in." }));
     check(
         &stage,
@@ -163,7 +164,7 @@ fn a_lost_conversation_fails_the_run() {
 fn an_exit_after_the_answer_completes_the_run() {
     let mut stage = working();
     stage.answer("Done.");
-    stage.say(json!({ "type": "agent_end", "messages": [] }));
+    stage.emit(json!({ "type": "agent_end", "messages": [] }));
     stage.exit(Exit { code: Some(0), stderr: String::new() });
     check(
         &stage,
@@ -179,7 +180,7 @@ fn an_exit_after_the_answer_completes_the_run() {
 #[test]
 fn a_command_without_an_answer_completes_the_run() {
     let mut new = prompted();
-    new.say(json!({ "type": "response", "id": "prompt-2", "success": true,
+    new.emit(json!({ "type": "response", "id": "prompt-2", "success": true,
         "data": { "disposition": "handled" } }));
     new.answer_states();
     check(
@@ -194,7 +195,7 @@ fn a_command_without_an_answer_completes_the_run() {
     );
 
     let mut old = prompted();
-    old.say(json!({ "type": "response", "id": "prompt-2", "success": true }));
+    old.emit(json!({ "type": "response", "id": "prompt-2", "success": true }));
     old.wake();
     old.answer_states();
     check(
@@ -215,7 +216,7 @@ fn a_command_without_an_answer_completes_the_run() {
 #[test]
 fn a_command_that_asks_keeps_the_run_open() {
     let mut stage = prompted();
-    stage.say(json!({ "type": "response", "id": "prompt-2", "success": true }));
+    stage.emit(json!({ "type": "response", "id": "prompt-2", "success": true }));
     stage.ask("confirm", "Really?", "");
     for _ in 0..3 {
         stage.wake();
@@ -233,13 +234,13 @@ fn a_command_that_asks_keeps_the_run_open() {
 #[test]
 fn pi_may_start_a_run_by_itself() {
     let mut stage = Stage::new(true);
-    stage.say(json!({ "type": "agent_start" }));
-    let said =
+    stage.emit(json!({ "type": "agent_start" }));
+    let line =
         json!({ "role": "user", "content": [{ "type": "text", "text": "The build is done" }] });
-    stage.say(json!({ "type": "message_start", "message": said }));
+    stage.emit(json!({ "type": "message_start", "message": line }));
     stage.answer("Good.");
-    stage.say(json!({ "type": "agent_end", "messages": [], "willRetry": false }));
-    stage.say(json!({ "type": "agent_settled", "aborted": false }));
+    stage.emit(json!({ "type": "agent_end", "messages": [], "willRetry": false }));
+    stage.emit(json!({ "type": "agent_settled", "aborted": false }));
     check(
         &stage,
         6,
@@ -261,10 +262,10 @@ fn pi_may_start_a_run_by_itself() {
 fn lines_between_runs_are_ignored() {
     let mut stage = working();
     stage.answer("Done.");
-    stage.say(json!({ "type": "agent_settled", "aborted": false }));
-    stage.say(json!({ "type": "agent_settled", "aborted": false }));
-    stage.said("no JSON");
-    stage.say(json!({ "type": "brand_new" }));
+    stage.emit(json!({ "type": "agent_settled", "aborted": false }));
+    stage.emit(json!({ "type": "agent_settled", "aborted": false }));
+    stage.line("no JSON");
+    stage.emit(json!({ "type": "brand_new" }));
     stage.ask("confirm", "Really?", "");
     stage.give(RunInput::Wake);
     stage.exit(Exit { code: Some(0), stderr: String::new() });
@@ -285,11 +286,11 @@ fn lines_between_runs_are_ignored() {
 #[test]
 fn the_end_of_the_previous_run_is_ignored() {
     let mut stage = prompted();
-    stage.say(json!({ "type": "agent_settled", "aborted": true }));
+    stage.emit(json!({ "type": "agent_settled", "aborted": true }));
     assert!(!stage.is_idle());
-    stage.say(json!({ "type": "agent_start" }));
+    stage.emit(json!({ "type": "agent_start" }));
     stage.answer("Done.");
-    stage.say(json!({ "type": "agent_settled", "aborted": false }));
+    stage.emit(json!({ "type": "agent_settled", "aborted": false }));
     check(
         &stage,
         1,
@@ -303,12 +304,13 @@ fn the_end_of_the_previous_run_is_ignored() {
 #[test]
 fn unknown_lines_are_kept() {
     let mut stage = working();
-    stage.said("no JSON");
-    stage.say(json!({ "type": "brand_new" }));
-    stage.say(json!({ "type": "message_start", "message": { "role": "oracle" } }));
-    stage
-        .say(json!({ "type": "message_update", "assistantMessageEvent": { "type": "video_end" } }));
-    stage.say(json!({ "type": "tool_execution_end", "toolCallId": 5 }));
+    stage.line("no JSON");
+    stage.emit(json!({ "type": "brand_new" }));
+    stage.emit(json!({ "type": "message_start", "message": { "role": "oracle" } }));
+    stage.emit(
+        json!({ "type": "message_update", "assistantMessageEvent": { "type": "video_end" } }),
+    );
+    stage.emit(json!({ "type": "tool_execution_end", "toolCallId": 5 }));
     check(
         &stage,
         5,
@@ -327,8 +329,8 @@ fn unknown_lines_are_kept() {
 fn an_old_package_that_compacts_keeps_the_run_open() {
     let mut stage = working();
     stage.answer("Done.");
-    stage.say(json!({ "type": "agent_end", "messages": [] }));
-    stage.say(json!({ "type": "response", "id": "state-3", "success": true,
+    stage.emit(json!({ "type": "agent_end", "messages": [] }));
+    stage.emit(json!({ "type": "response", "id": "state-3", "success": true,
         "data": { "isStreaming": false, "isCompacting": true } }));
     stage.wake();
     check(
@@ -347,7 +349,7 @@ fn an_old_package_that_compacts_keeps_the_run_open() {
 fn an_interrupt_that_came_too_early_is_repeated() {
     let mut stage = prompted();
     stage.give(RunInput::Interrupt);
-    stage.say(json!({ "type": "agent_start" }));
+    stage.emit(json!({ "type": "agent_start" }));
     check(
         &stage,
         2,
@@ -384,12 +386,12 @@ fn an_ignored_interrupt_ends_the_program() {
 fn refused_and_late_steering_is_returned() {
     let mut stage = working();
     stage.steer("wait");
-    stage.say(json!({ "type": "response", "id": "steer-3", "success": false, "error": "no" }));
+    stage.emit(json!({ "type": "response", "id": "steer-3", "success": false, "error": "no" }));
     stage.steer("look");
     stage.answer("Done.");
-    stage.say(json!({ "type": "agent_end", "messages": [], "willRetry": false }));
+    stage.emit(json!({ "type": "agent_end", "messages": [], "willRetry": false }));
     stage.steer("and");
-    stage.say(json!({ "type": "agent_settled", "aborted": false }));
+    stage.emit(json!({ "type": "agent_settled", "aborted": false }));
     stage.steer("more");
     check(
         &stage,
@@ -443,7 +445,7 @@ fn invalid_edited_arguments_deny_the_call() {
     stage.call("bash", &json!({ "command": "rm -r x" }));
     stage.ask_about_call();
     stage.decide(Verdict::Allowed { arguments: Some("[]".to_owned()), scope: Scope::Once });
-    stage.say(json!({ "type": "tool_execution_end", "toolCallId": "c", "toolName": "bash",
+    stage.emit(json!({ "type": "tool_execution_end", "toolCallId": "c", "toolName": "bash",
         "result": { "content": [{ "type": "text", "text": "no JSON object" }] }, "isError": true }));
     check(
         &stage,
@@ -462,7 +464,7 @@ fn the_end_of_a_call_withdraws_its_approval() {
     let mut stage = working();
     stage.call("write", &json!({ "path": "x" }));
     stage.ask_about_call();
-    stage.say(json!({ "type": "tool_execution_end", "toolCallId": "c", "toolName": "write",
+    stage.emit(json!({ "type": "tool_execution_end", "toolCallId": "c", "toolName": "write",
         "result": { "content": [{ "type": "text", "text": "gave up" }] }, "isError": true }));
     check(
         &stage,
@@ -489,7 +491,7 @@ fn inputs_are_logged_with_the_recorded_times() {
 #[test]
 fn the_end_of_a_step_has_tokens_and_cost() {
     let mut stage = working();
-    stage.say(
+    stage.emit(
         json!({ "type": "message_end", "message": { "role": "assistant", "stopReason": "stop",
         "usage": { "input": 5, "output": 7, "reasoning": 3, "cost": { "total": 0.25 } } } }),
     );
@@ -505,14 +507,14 @@ fn interleaved_blocks_become_separate_parts() {
         let event = json!({ "type": kind, "contentIndex": block, "delta": text, "content": text });
         json!({ "type": "message_update", "assistantMessageEvent": event })
     };
-    stage.say(json!({ "type": "message_start", "message": { "role": "assistant" } }));
-    stage.say(update("thinking_delta", 0, "Hm. "));
-    stage.say(update("text_delta", 1, "One"));
-    stage.say(update("thinking_delta", 0, "And"));
-    stage.say(update("text_delta", 1, " two"));
-    stage.say(update("thinking_end", 0, "Hm. And"));
-    stage.say(update("text_end", 1, "One two."));
-    stage.say(json!({ "type": "message_end", "message": { "role": "assistant", "content": [
+    stage.emit(json!({ "type": "message_start", "message": { "role": "assistant" } }));
+    stage.emit(update("thinking_delta", 0, "Hm. "));
+    stage.emit(update("text_delta", 1, "One"));
+    stage.emit(update("thinking_delta", 0, "And"));
+    stage.emit(update("text_delta", 1, " two"));
+    stage.emit(update("thinking_end", 0, "Hm. And"));
+    stage.emit(update("text_end", 1, "One two."));
+    stage.emit(json!({ "type": "message_end", "message": { "role": "assistant", "content": [
         { "type": "thinking", "thinking": "Hm. And" }, { "type": "text", "text": "One two." }],
         "stopReason": "stop" } }));
     check(
@@ -542,16 +544,16 @@ fn interleaved_blocks_become_separate_parts() {
 fn calls_of_a_retried_answer_are_interrupted() {
     let mut stage = working();
     let update = |event: Value| json!({ "type": "message_update", "assistantMessageEvent": event });
-    stage.say(json!({ "type": "message_start", "message": { "role": "assistant" } }));
-    stage.say(update(json!({ "type": "toolcall_start", "contentIndex": 0 })));
-    stage.say(update(json!({ "type": "toolcall_delta", "contentIndex": 0, "delta": "{\"co" })));
-    stage.say(update(json!({ "type": "toolcall_delta", "contentIndex": 0, "delta": "mm",
+    stage.emit(json!({ "type": "message_start", "message": { "role": "assistant" } }));
+    stage.emit(update(json!({ "type": "toolcall_start", "contentIndex": 0 })));
+    stage.emit(update(json!({ "type": "toolcall_delta", "contentIndex": 0, "delta": "{\"co" })));
+    stage.emit(update(json!({ "type": "toolcall_delta", "contentIndex": 0, "delta": "mm",
         "partial": { "content": [{ "type": "toolCall", "id": "c", "name": "bash" }] } })));
-    stage.say(json!({ "type": "message_end", "message": { "role": "assistant",
+    stage.emit(json!({ "type": "message_end", "message": { "role": "assistant",
         "content": [{ "type": "toolCall", "id": "c", "name": "bash", "arguments": {} }],
         "stopReason": "error", "errorMessage": "500 no" } }));
-    stage.say(json!({ "type": "agent_end", "messages": [], "willRetry": true }));
-    stage.say(json!({ "type": "auto_retry_start", "attempt": 1, "maxAttempts": 3,
+    stage.emit(json!({ "type": "agent_end", "messages": [], "willRetry": true }));
+    stage.emit(json!({ "type": "auto_retry_start", "attempt": 1, "maxAttempts": 3,
         "delayMs": 2000, "errorMessage": "500 no" }));
     check(
         &stage,
@@ -572,7 +574,7 @@ fn calls_of_a_retried_answer_are_interrupted() {
 #[test]
 fn an_exit_during_the_first_answer_gives_a_notice() {
     let mut stage = working();
-    stage.say(json!({ "type": "message_start", "message": { "role": "assistant" } }));
+    stage.emit(json!({ "type": "message_start", "message": { "role": "assistant" } }));
     stage.exit(Exit { code: None, stderr: String::new() });
     check(
         &stage,

@@ -72,7 +72,7 @@ proptest! {
         let mut stage = Stage::new(true);
         stage.start("go");
         for line in &lines {
-            stage.said(line);
+            stage.line(line);
         }
         stage.exit(Exit { code: Some(0), stderr: lines.concat() });
         prop_assert!(stage.is_idle());
@@ -141,13 +141,13 @@ fn apply(change: &Change, steps: &mut Vec<Step>) {
         }
         Change::Swap(a, b) => steps.swap(a.index(n), b.index(n)),
         Change::Truncate(at, end) => {
-            if let Step::Line(_, Recorded::Said(line)) = &mut steps[at.index(n)] {
+            if let Step::Line(_, Recorded::Output(line)) = &mut steps[at.index(n)] {
                 let ends: Vec<usize> = line.char_indices().map(|(it, _)| it).collect();
                 line.truncate(if ends.is_empty() { 0 } else { ends[end.index(ends.len())] });
             }
         }
         Change::Flip(at, place, to) => {
-            if let Step::Line(_, Recorded::Said(line)) = &mut steps[at.index(n)] {
+            if let Step::Line(_, Recorded::Output(line)) = &mut steps[at.index(n)] {
                 *line = flipped(line, place, to);
             }
         }

@@ -32,9 +32,9 @@ fn dialogs_of_other_extensions_are_questions() {
     ] {
         let mut dialog = dialog(method);
         dialog["method"] = json!(method.trim_end_matches('2'));
-        stage.say(dialog.clone());
+        stage.emit(dialog.clone());
         // A repeated dialog is asked once.
-        stage.say(dialog);
+        stage.emit(dialog);
         stage.decide(verdict);
     }
     check(
@@ -103,7 +103,7 @@ fn dialogs_of_other_extensions_are_questions() {
     // An open dialog does not prevent an interrupt.
     let mut dialog = dialog("select");
     dialog["id"] = json!("another");
-    stage.say(dialog);
+    stage.emit(dialog);
     assert_eq!(stage.asked.len(), 1);
     stage.give(RunInput::Interrupt);
     assert!(stage.asked.is_empty());
@@ -137,11 +137,11 @@ fn pi_without_our_extension_gets_no_prompt() {
 
     let mut stage = Stage::without_extension(true);
     stage.give(ProgramInput::Spare(ResponseId::new("self0")));
-    stage.say(json!({ "type": "agent_start" }));
+    stage.emit(json!({ "type": "agent_start" }));
     assert!(stage.has_quit && stage.is_idle(), "nor may it do anything by itself");
 
     let mut stage = Stage::without_extension(true);
     stage.start("go");
-    stage.said(ANNOUNCEMENT);
+    stage.line(ANNOUNCEMENT);
     assert!(stage.writes().last().is_some_and(|it| it.contains(r#""prompt""#)));
 }

@@ -28,8 +28,8 @@ fn an_exit_at_any_line_ends_the_run() {
 fn parts_equal_the_finished_messages() {
     for recording in Recording::all() {
         let stage = gone(Stage::play(&recording));
-        let told: Vec<String> = stage.finished.iter().flat_map(told_words).collect();
-        assert_eq!(told, final_words(&recording), "{}", recording.name);
+        let texts: Vec<String> = stage.finished.iter().flat_map(transcript_words).collect();
+        assert_eq!(texts, final_words(&recording), "{}", recording.name);
     }
 }
 
@@ -80,7 +80,7 @@ fn an_interrupt_at_any_line_ends_the_run_cancelled() {
             assert!(stage.asked.is_empty(), "{} {n}: nobody is asked any more", recording.name);
             for (at, recorded) in &recording.lines[n..] {
                 // The recorder's later inputs are left out.
-                if stage.finished.len() == n_finished && matches!(recorded, Recorded::Said(_)) {
+                if stage.finished.len() == n_finished && matches!(recorded, Recorded::Output(_)) {
                     stage.play_line(*at, recorded);
                 }
             }
@@ -120,7 +120,7 @@ fn a_run_ends_without_any_one_kind_of_line() {
             let mut stage = Stage::new(!recording.is_without_questions());
             for (at, recorded) in &recording.lines {
                 match recorded {
-                    Recorded::Said(line) if kind_of(line) == *left_out => (),
+                    Recorded::Output(line) if kind_of(line) == *left_out => (),
                     Recorded::Exited(_) => (),
                     _ => stage.play_line(*at, recorded),
                 }
@@ -138,21 +138,21 @@ fn a_run_ends_without_any_one_kind_of_line() {
 }
 
 fn last_of_agent(recording: &Recording) -> Option<Value> {
-    let said = recording.lines.iter().rev().filter_map(|(_, it)| match it {
-        Recorded::Said(line) => Some(line),
+    let lines = recording.lines.iter().rev().filter_map(|(_, it)| match it {
+        Recorded::Output(line) => Some(line),
         _ => None,
     });
-    let mut said = said.filter(|it| ["agent_start", "agent_end"].contains(&kind_of(it).as_str()));
-    serde_json::from_str(said.next()?).ok()
+    let mut lines = lines.filter(|it| ["agent_start", "agent_end"].contains(&kind_of(it).as_str()));
+    serde_json::from_str(lines.next()?).ok()
 }
 
 fn kinds_of_lines(recording: &Recording) -> std::collections::BTreeSet<String> {
-    let said = recording.lines.iter().filter_map(|(_, it)| match it {
-        Recorded::Said(line) => Some(kind_of(line)),
+    let lines = recording.lines.iter().filter_map(|(_, it)| match it {
+        Recorded::Output(line) => Some(kind_of(line)),
         _ => None,
     });
     // One name matches no line, so that all of them are played.
-    said.chain(["nothing".to_owned()]).collect()
+    lines.chain(["nothing".to_owned()]).collect()
 }
 
 fn kind_of(line: &str) -> String {
@@ -174,7 +174,7 @@ fn gone(mut stage: Stage) -> Stage {
 }
 
 /// Returns the texts, thinking blocks and arguments of a run, in their order.
-fn told_words(finished: &Finished) -> Vec<String> {
+fn transcript_words(finished: &Finished) -> Vec<String> {
     let words = |part: &Part| match &part.kind {
         PartKind::Text(text) => Some(text.text.clone()),
         PartKind::Thinking(thinking) => Some(thinking.text.clone()),
@@ -193,7 +193,7 @@ fn final_words(recording: &Recording) -> Vec<String> {
     // Updates of a message without an end.
     let mut unfinished = Vec::new();
     for (_, recorded) in &recording.lines {
-        let Recorded::Said(line) = recorded else { continue };
+        let Recorded::Output(line) = recorded else { continue };
         let line: Value = serde_json::from_str(line).unwrap();
         let message = &line["message"];
         match line["type"].as_str().unwrap() {
@@ -215,7 +215,7 @@ fn final_words(recording: &Recording) -> Vec<String> {
 fn printed_by(recording: &Recording, call: &str) -> String {
     let mut printed = String::new();
     for (_, recorded) in &recording.lines {
-        let Recorded::Said(line) = recorded else { continue };
+        let Recorded::Output(line) = recorded else { continue };
         let line: Value = serde_json::from_str(line).unwrap();
         if line["toolCallId"] != call {
             continue;
@@ -253,11 +253,11 @@ fn delta_of<'a>(event: &'a Event, id: &str) -> Option<&'a str> {
 fn runs_cost_what_their_messages_cost() {
     let mut total = 0.0;
     for recording in Recording::all() {
-        let said = recording.lines.iter().filter_map(|(_, it)| match it {
-            Recorded::Said(line) => serde_json::from_str::<Value>(line).ok(),
+        let lines = recording.lines.iter().filter_map(|(_, it)| match it {
+            Recorded::Output(line) => serde_json::from_str::<Value>(line).ok(),
             _ => None,
         });
-        let ends = said.filter(|it| it["type"] == "message_end");
+        let ends = lines.filter(|it| it["type"] == "message_end");
         let expected: f64 =
             ends.filter_map(|it| it["message"]["usage"]["cost"]["total"].as_f64()).sum();
         let runs = gone(Stage::play(&recording)).finished;

@@ -18,7 +18,7 @@ pub(super) struct Recording {
 #[derive(Debug, Clone)]
 pub(super) enum Recorded {
     Written(String),
-    Said(String),
+    Output(String),
     Exited(Exit),
 }
 
@@ -54,7 +54,7 @@ impl Recording {
     /// Returns whether Callboard's extension never asked: it was absent or allowed every call.
     pub(super) fn is_without_questions(&self) -> bool {
         let is_question = |it: &(_, Recorded)| match &it.1 {
-            Recorded::Said(line) => line.starts_with(r#"{"type":"extension_ui_request""#),
+            Recorded::Output(line) => line.starts_with(r#"{"type":"extension_ui_request""#),
             _ => false,
         };
         !self.lines.iter().any(is_question)
@@ -72,7 +72,7 @@ fn recorded(line: &str) -> (Millis, Recorded) {
     let at = Millis((seconds.parse::<f64>().unwrap() * 1000.0).round() as i64);
     let recorded = match mark {
         "<" => Recorded::Written(rest.to_owned()),
-        ">" => Recorded::Said(rest.to_owned()),
+        ">" => Recorded::Output(rest.to_owned()),
         _ => {
             let (code, stderr) = rest.split_once(' ').unwrap();
             let code = code.parse().ok().filter(|it| *it >= 0);

@@ -69,7 +69,7 @@ impl Stage {
         let mut stage = Self::without_extension(asks);
         stage.give(ProgramInput::Spare(ResponseId::new("self0")));
         if asks {
-            stage.said(ANNOUNCEMENT);
+            stage.line(ANNOUNCEMENT);
         }
         stage
     }
@@ -109,7 +109,7 @@ impl Stage {
 
     pub(super) fn play_line(&mut self, at: Millis, recorded: &Recorded) {
         let is_pause = at.since(self.now) >= PAUSE_MS;
-        if is_pause || !matches!(recorded, Recorded::Said(_)) {
+        if is_pause || !matches!(recorded, Recorded::Output(_)) {
             self.answer_states();
         }
         if self.wake_at.is_some_and(|it| it <= at) {
@@ -118,7 +118,7 @@ impl Stage {
         self.now = self.now.max(at);
         match recorded {
             Recorded::Written(line) => self.written(line),
-            Recorded::Said(line) => self.said(line),
+            Recorded::Output(line) => self.line(line),
             Recorded::Exited(exit) => self.exit(exit.clone()),
         }
     }
@@ -214,7 +214,7 @@ impl Stage {
         }
     }
 
-    pub(super) fn said(&mut self, line: &str) {
+    pub(super) fn line(&mut self, line: &str) {
         let id = if line.contains(r#""response""#) { id_of(line) } else { None };
         let line = match id.and_then(|it| Some((self.renamed.get(&it)?, it))) {
             Some((ours, theirs)) => {

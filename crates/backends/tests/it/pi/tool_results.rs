@@ -13,7 +13,7 @@ fn a_command_that_times_out_keeps_its_output() {
     stage.call("bash", &json!({ "command": "seq 9" }));
     let text = "8\n9\n\n\n[Showing lines 8-9 of 9. Full output: /tmp/x.log]\n\n\
                 Command timed out after 3 seconds";
-    stage.say(json!({ "type": "tool_execution_end", "toolCallId": "c", "toolName": "bash",
+    stage.emit(json!({ "type": "tool_execution_end", "toolCallId": "c", "toolName": "bash",
         "result": { "content": [{ "type": "text", "text": text }] }, "isError": true }));
     check(
         &stage,
@@ -30,7 +30,7 @@ fn a_result_with_a_picture() {
     stage.call("read", &json!({ "path": "a.png" }));
     let content = json!([{ "type": "text", "text": "Read image file" },
         { "type": "image", "data": "QQ==", "mimeType": "image/png" }]);
-    stage.say(json!({ "type": "tool_execution_end", "toolCallId": "c", "toolName": "read",
+    stage.emit(json!({ "type": "tool_execution_end", "toolCallId": "c", "toolName": "read",
         "result": { "content": content } }));
     check(
         &stage,
@@ -46,17 +46,17 @@ fn details_of_a_tool_result_are_kept() {
     let end = |is_error: bool, details: Value| {
         let mut stage = working();
         stage.call("edit", &json!({ "path": "a" }));
-        stage.say(json!({ "type": "tool_execution_end", "toolCallId": "c", "toolName": "edit",
+        stage.emit(json!({ "type": "tool_execution_end", "toolCallId": "c", "toolName": "edit",
             "isError": is_error, "result": { "content": [{ "type": "text", "text": "Said." }],
             "details": details } }));
         let event = stage.session.records.pop().unwrap().event;
         let Event::ToolResult { result, truncated, .. } = event else { panic!("{event:?}") };
         (result, truncated.is_some())
     };
-    let told = json!({ "diff": "-1 a\n+1 b", "firstChangedLine": 1 });
-    let kept = json!({ "content": "Said.", "details": told });
-    assert_eq!(end(false, told.clone()), (Some(kept), false));
-    assert_eq!(end(true, told.clone()), (Some(json!({ "details": told })), false));
+    let details = json!({ "diff": "-1 a\n+1 b", "firstChangedLine": 1 });
+    let kept = json!({ "content": "Said.", "details": details });
+    assert_eq!(end(false, details.clone()), (Some(kept), false));
+    assert_eq!(end(true, details.clone()), (Some(json!({ "details": details })), false));
     for nothing in [json!({}), Value::Null] {
         assert_eq!(end(false, nothing.clone()), (Some(json!("Said.")), false));
         assert_eq!(end(true, nothing), (None, false));
@@ -72,7 +72,7 @@ fn the_message_of_an_interrupted_tool_is_kept() {
         let mut stage = working();
         stage.call(tool, &json!({}));
         stage.give(RunInput::Interrupt);
-        stage.say(json!({ "type": "tool_execution_end", "toolCallId": "c", "toolName": tool,
+        stage.emit(json!({ "type": "tool_execution_end", "toolCallId": "c", "toolName": tool,
             "isError": true, "result": { "content": [{ "type": "text", "text": words }] } }));
         let results = stage.session.records.iter().filter_map(|it| match &it.event {
             Event::ToolResult { error, .. } => error.clone(),

@@ -195,8 +195,8 @@ async fn an_emptied_database_is_not_taken_for_a_new_one() {
 /// Removed, replaced, and moved away with its folder: nothing is accepted, and all can be saved.
 #[tokio::test]
 async fn files_that_are_gone_are_noticed() {
-    type Act = fn(&Path);
-    let ways: [(&str, Act); 5] = [
+    type Damage = fn(&Path);
+    let ways: [(&str, Damage); 5] = [
         ("the database is removed", |dir| std::fs::remove_file(connection::file(dir)).unwrap()),
         ("the log is removed", |dir| std::fs::remove_file(connection::wal_file(dir)).unwrap()),
         ("the folder is removed", |dir| std::fs::remove_dir_all(dir).unwrap()),
@@ -210,14 +210,14 @@ async fn files_that_are_gone_are_noticed() {
             std::fs::rename(copy, connection::file(dir)).unwrap();
         }),
     ];
-    for (way, act) in ways {
+    for (way, damage) in ways {
         let home = TempDir::new().unwrap();
         let dir = home.path().join("data");
         let (store, id) = (open(&dir), session("s"));
         let log = turns(&id, 0, 3);
         append(&store, &log[..6]).await.unwrap();
         store.check_files().unwrap();
-        act(&dir);
+        damage(&dir);
         let lost = append(&store, &log[6..12]).await.unwrap_err();
         assert!(matches!(lost, AppendError::Lost(_)), "{way}: {lost}");
         assert!(lost.to_string().contains("removed or replaced"), "{lost}");
@@ -239,7 +239,7 @@ async fn files_that_are_gone_are_noticed() {
     }
 }
 
-/// Those of dead processes; nothing that others have, or are.
+/// Backups of dead processes are removed, and no files of other processes.
 #[tokio::test]
 async fn unfinished_backups_are_removed() {
     let dir = TempDir::new().unwrap();
