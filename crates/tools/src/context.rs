@@ -19,7 +19,8 @@ pub struct ToolContext {
     pub call_id: CallId,
     /// Access to the other agents of the server.
     pub peers: Arc<dyn Peers>,
-    /// Path of the workspace, to which file tools are confined and in which commands run.
+    /// Real path of the workspace, to which file tools are confined and in which commands run:
+    /// [`crate::ParsedCall::root`].
     pub workspace: PathBuf,
     /// The server's private files, which no tool may open.
     pub private: PrivateFiles,

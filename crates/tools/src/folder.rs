@@ -28,9 +28,10 @@ const NEW_FILE: Mode = Mode::from_raw_mode(0o666);
 pub(crate) struct Folder(File);
 
 impl Folder {
-    /// Opens a folder by its path, following symbolic links.
+    /// Opens a folder by its absolute path, without following a symbolic link.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self(openat(CWD, path, HANDLE, Mode::empty())?.into()))
+        let below = path.strip_prefix("/").map_err(|_| io::ErrorKind::InvalidInput)?;
+        Self(openat(CWD, "/", HANDLE, Mode::empty())?.into()).folder(below)
     }
 
     /// Opens the folder at a path relative to this folder, without following a symbolic link.

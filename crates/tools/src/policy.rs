@@ -21,7 +21,6 @@ use std::path::Path;
 use serde_json::Value;
 use transcript::GrantScope;
 
-use crate::paths::real_path;
 use crate::private_files::{PrivateFiles, Reach};
 
 pub use file_tools::FileTool;
@@ -98,7 +97,7 @@ impl Policy {
         }
         let covers = GrantScope {
             agent: call.agent.to_owned(),
-            workspace: real_path(call.workspace())?.to_str()?.to_owned(),
+            workspace: call.root()?.to_str()?.to_owned(),
             tool: call.tool().to_owned(),
             calls: call.granted_calls()?,
         };

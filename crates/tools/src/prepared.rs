@@ -9,7 +9,8 @@ use transcript::ErrorInfo;
 use crate::arguments::Arguments;
 use crate::built_in::Tool;
 use crate::mcp::McpTool;
-use crate::workspace::{FilePath, normalize};
+use crate::paths::real_path;
+use crate::workspace::{FilePath, normalize, uncertain};
 
 /// A tool call with its arguments parsed and its path resolved.
 #[derive(Debug)]
@@ -18,7 +19,10 @@ pub struct ParsedCall {
     /// Arguments of the tool call. Arguments that are not JSON are null, or a string in a
     /// [`PreparedCall`].
     pub(crate) arguments: Arc<Value>,
+    /// Path of the workspace as configured.
     pub(crate) workspace: PathBuf,
+    /// Path of the workspace with its links resolved; `None` if it is not certain.
+    pub(crate) root: Option<PathBuf>,
     /// File or folder that the argument `path` of the tool call names; the workspace if there is no
     /// such argument. An error if it is outside the workspace or not certain.
     pub(crate) path: Result<FilePath, ErrorInfo>,
@@ -45,9 +49,13 @@ impl ParsedCall {
     }
 
     pub(crate) fn with(tool: &str, arguments: Arc<Value>, workspace: &Path) -> Self {
-        let path = arguments["path"].as_str().unwrap_or(".");
-        let path = FilePath::resolve(Path::new(path), workspace);
-        Self { tool: tool.to_owned(), arguments, workspace: workspace.to_owned(), path }
+        let path = Path::new(arguments["path"].as_str().unwrap_or("."));
+        let root = real_path(workspace);
+        let path = match &root {
+            Some(root) => FilePath::resolve(path, workspace, root),
+            None => Err(uncertain(path)),
+        };
+        Self { tool: tool.to_owned(), arguments, workspace: workspace.to_owned(), root, path }
     }
 
     /// Returns the name of the called tool.
@@ -55,9 +63,9 @@ impl ParsedCall {
         &self.tool
     }
 
-    /// Returns the workspace in which the tool call runs.
-    pub fn workspace(&self) -> &Path {
-        &self.workspace
+    /// Returns the folder that the tool call was judged for: the workspace with its links resolved.
+    pub fn root(&self) -> &Path {
+        self.root.as_deref().unwrap_or(&self.workspace)
     }
 
     /// Returns the path of the tool call that policy rules are matched against: relative to the

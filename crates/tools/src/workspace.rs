@@ -51,15 +51,13 @@ pub(crate) enum Unreadable {
 
 impl FilePath {
     /// Resolves a path that an agent gave. Fails if it leads out of the workspace or its target is
-    /// not certain.
-    pub(crate) fn resolve(path: &Path, workspace: &Path) -> Result<Self, ErrorInfo> {
-        let root = real_path(workspace).ok_or_else(|| uncertain(path))?;
+    /// not certain. The workspace has two absolute paths: as configured, and `root`, its real one.
+    pub(crate) fn resolve(path: &Path, workspace: &Path, root: &Path) -> Result<Self, ErrorInfo> {
         let normal = normalize(path);
-        // The workspace has two absolute paths: as configured, and its real one.
-        let inside = normal.strip_prefix(workspace).or_else(|_| normal.strip_prefix(&root));
+        let inside = normal.strip_prefix(workspace).or_else(|_| normal.strip_prefix(root));
         let given = inside.unwrap_or(&normal);
         let real = real_path(&root.join(given)).ok_or_else(|| uncertain(path))?;
-        let real = real.strip_prefix(&root).map_err(|_| outside(path))?.to_owned();
+        let real = real.strip_prefix(root).map_err(|_| outside(path))?.to_owned();
         let given = match given {
             given if given.as_os_str().is_empty() => PathBuf::from("."),
             given if given.is_absolute() => real.clone(),
@@ -77,10 +75,9 @@ impl FilePath {
 }
 
 impl Workspace {
+    /// Opens a workspace by its real path. Fails if a link was placed there meanwhile.
     pub(crate) fn open(root: &Path, private: &PrivateFiles) -> Result<Self, ErrorInfo> {
-        let folder = Folder::open(root).map_err(|error| {
-            tool_error(format!("The workspace folder cannot be opened: {error}."))
-        })?;
+        let folder = open_root(root)?;
         let (private, inodes) = (private.clone(), private.inodes());
         Ok(Self { root: root.to_owned(), folder, private, inodes })
     }
@@ -88,7 +85,7 @@ impl Workspace {
     /// Resolves a path that a tool opens besides the one in its arguments. `None` if it leads out
     /// of the workspace or its target is not certain.
     pub(crate) fn resolve(&self, path: &Path) -> Option<FilePath> {
-        FilePath::resolve(path, &self.root).ok()
+        FilePath::resolve(path, &self.root, &self.root).ok()
     }
 
     /// Returns an error if a path leads to the server's private files or may lead there.
@@ -223,6 +220,14 @@ pub(crate) fn display(path: &Path) -> String {
     parts.join("/")
 }
 
+/// Opens the folder of a workspace by its real path. Fails if a link was placed there meanwhile.
+pub(crate) fn open_root(root: &Path) -> Result<Folder, ErrorInfo> {
+    Folder::open(root).map_err(|error| match is_link(&error) {
+        true => changed(root),
+        false => tool_error(format!("The workspace folder cannot be opened: {error}.")),
+    })
+}
+
 fn read_text(file: &File) -> Result<String, Unreadable> {
     let size = file.metadata()?.len();
     let mut bytes = Vec::new();
@@ -250,7 +255,7 @@ pub(crate) fn private(path: &Path) -> ErrorInfo {
 }
 
 /// Returns the error for a path whose target is not certain, so that it may be a private file.
-fn uncertain(path: &Path) -> ErrorInfo {
+pub(crate) fn uncertain(path: &Path) -> ErrorInfo {
     tool_error(format!(
         "'{}' cannot be opened: it is not certain where its links lead. Use a direct path.",
         path.display()

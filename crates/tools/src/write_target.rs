@@ -20,7 +20,7 @@ const MAX_SHOWN: u64 = 64 * 1024;
 /// The arguments of an edit already show the replaced text, so for an edit the file is returned
 /// only if it is not the one that the path names.
 pub fn write_target(call: &ParsedCall, private: &PrivateFiles) -> Option<WriteTarget> {
-    let ParsedCall { tool, arguments, workspace, .. } = call;
+    let ParsedCall { tool, arguments, workspace, root, .. } = call;
     let file_tool = FileTool::find(tool, true).or_else(|| FileTool::find(tool, false))?;
     let target = file_tool.target(call)?;
     let (whole, is_inside) = (workspace.join(&target), target.is_relative());
@@ -35,7 +35,8 @@ pub fn write_target(call: &ParsedCall, private: &PrivateFiles) -> Option<WriteTa
         _ => return None,
     };
     let is_shown = is_writer && is_inside && size.is_some_and(|it| it <= MAX_SHOWN);
-    let folder = Workspace::open(workspace, private).ok().filter(|_| is_shown);
+    let root = root.as_ref().filter(|_| is_shown);
+    let folder = root.and_then(|it| Workspace::open(it, private).ok());
     let path = FilePath { given: target.clone(), real: target };
     let text = folder.and_then(|it| it.text(&path).ok());
     Some(WriteTarget { path: whole.display().to_string(), size, text })

@@ -222,7 +222,7 @@ impl Driver {
                     response_id: run.clone(),
                     call_id: call_id.clone(),
                     peers: Arc::clone(&self.others) as Arc<dyn Peers>,
-                    workspace: call.parsed().workspace().to_owned(),
+                    workspace: call.parsed().root().to_owned(),
                     private: self.parts.policy.private.clone(),
                     now: clock::now(),
                     stopped: Stopped(stopped),

@@ -19,6 +19,7 @@ use transcript::{ErrorInfo, OutputStream};
 use super::output::{self, MAX_OUTPUT, Printed};
 use super::{Arguments, Tool, Work};
 use crate::processes::{Mark, Processes};
+use crate::workspace::open_root;
 use crate::{ToolContext, ToolSettings, failed, interrupted, tool_error};
 
 pub(super) const TOOL: Tool = Tool {
@@ -74,6 +75,8 @@ fn start(
     context: &ToolContext,
     settings: &ToolSettings,
 ) -> Result<Child, ErrorInfo> {
+    // The folder was judged without any link in its path.
+    open_root(&context.workspace)?;
     let mark = Mark::of_call(&context.call_id);
     let mut command = Command::new("/bin/sh");
     command

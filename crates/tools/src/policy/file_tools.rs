@@ -74,7 +74,7 @@ impl FileTool {
     pub fn target(&self, call: &ParsedCall) -> Option<PathBuf> {
         let path = self.path(&call.arguments)?;
         let patch = || call.arguments.get("patch").and_then(Value::as_str);
-        let root = real_path(&call.workspace)?;
+        let root = call.root.as_ref()?;
         let real = match self.kind {
             // The tool refuses paths outside the workspace.
             Kind::Ours => return call.path.as_ref().ok().map(|it| it.real.clone()),
@@ -83,7 +83,7 @@ impl FileTool {
             Kind::Codex if !patches_only(path, patch()?) => return None,
             Kind::Claude | Kind::Pi | Kind::Codex => real_path(&root.join(path))?,
         };
-        Some(real.strip_prefix(&root).map(Path::to_owned).unwrap_or(real))
+        Some(real.strip_prefix(root).map(Path::to_owned).unwrap_or(real))
     }
 
     /// Returns the folder of the file that a tool call writes, see [`Self::target`]. `None` also if

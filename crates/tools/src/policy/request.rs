@@ -98,6 +98,11 @@ impl<'a> Request<'a> {
         &self.call.workspace
     }
 
+    /// Returns the path of the workspace with its links resolved; `None` if it is not certain.
+    pub(super) fn root(&self) -> Option<&'a Path> {
+        self.call.root.as_deref()
+    }
+
     pub(super) fn is_shell(&self) -> bool {
         match self.asker {
             Asker::Callboard => self.tool() == "shell",
@@ -129,7 +134,7 @@ impl<'a> Request<'a> {
             let Some(given) = options.remove(name) else { continue };
             let given = given.as_str().map_or_else(|| given.to_string(), str::to_owned);
             let real = real_path(&self.workspace().join(&given));
-            if real.is_none() || real != real_path(self.workspace()) {
+            if real.is_none() || real.as_deref() != self.root() {
                 let real = real.as_deref().and_then(Path::to_str);
                 options.insert(name.to_owned(), real.map_or(Value::Null, Value::from));
                 folder.get_or_insert(given);

@@ -13,8 +13,8 @@ use tokio::sync::{mpsc, watch};
 use transcript::{CallId, ErrorCode, ErrorInfo, Millis, ResponseId, SessionId};
 
 use crate::{
-    Peer, PeerMessage, PeerReply, Peers, PrivateFiles, Stopped, ToolContext, ToolSettings,
-    ToolUpdate, Tools, tool_error,
+    Peer, PeerMessage, PeerReply, Peers, PreparedCall, PrivateFiles, Stopped, ToolContext,
+    ToolSettings, ToolUpdate, Tools, tool_error,
 };
 
 pub(super) struct Bench {
@@ -119,7 +119,13 @@ impl Bench {
 
     pub(super) async fn run(&self, tool: &str, arguments: &str) -> ToolOutcome {
         let call = self.tools.prepare(tool, arguments, &self.context.workspace);
-        self.tools.run(&call, self.context.clone()).await
+        self.start(&call).await
+    }
+
+    /// Runs a prepared call in the folder that it was judged for.
+    pub(super) async fn start(&self, call: &PreparedCall) -> ToolOutcome {
+        let workspace = call.parsed().root().to_owned();
+        self.tools.run(call, ToolContext { workspace, ..self.context.clone() }).await
     }
 
     pub(super) async fn ok(&self, tool: &str, arguments: &str) -> Value {

@@ -94,8 +94,6 @@ async fn a_prepared_call_opens_what_was_judged() {
     let prepare = |tool: &str, arguments: serde_json::Value| {
         bench.tools.prepare(tool, &arguments.to_string(), &bench.context.workspace)
     };
-    let bench = &bench;
-    let run = |call| async move { bench.tools.run(&call, bench.context.clone()).await };
     let write = prepare("write_file", json!({"path": "link", "text": "new"}));
     let read = prepare("read_file", json!({"path": "folder/x"}));
     let list = prepare("list_files", json!({"path": "folder"}));
@@ -104,13 +102,49 @@ async fn a_prepared_call_opens_what_was_judged() {
     bench.link("link", "b.txt");
     std::fs::rename(bench.path("folder"), bench.path("moved")).unwrap();
     bench.link("folder", "other");
-    assert!(run(write).await.ok);
+    assert!(bench.start(&write).await.ok);
     assert_eq!(std::fs::read_to_string(bench.path("a.txt")).unwrap(), "new");
     assert_eq!(std::fs::read_to_string(bench.path("b.txt")).unwrap(), "b");
     for call in [read, list, search] {
-        let message = run(call).await.error.unwrap().message;
+        let message = bench.start(&call).await.error.unwrap().message;
         assert!(message.contains("leads elsewhere than when the call was checked"), "{message}");
     }
+}
+
+#[tokio::test]
+async fn a_workspace_replaced_by_a_link_is_not_opened() {
+    let bench = Bench::with(&[("secret.txt", "harmless")]);
+    let calls = [
+        ("read_file", json!({"path": "secret.txt"})),
+        ("list_files", json!({})),
+        ("search_files", json!({"query": "secret"})),
+        ("write_file", json!({"path": "new.txt", "text": ""})),
+        ("shell", json!({"command": "touch new.txt"})),
+    ];
+    let workspace = &bench.context.workspace;
+    let calls = calls.map(|(tool, it)| bench.tools.prepare(tool, &it.to_string(), workspace));
+    std::fs::rename(workspace, workspace.with_file_name("moved")).unwrap();
+    std::os::unix::fs::symlink(bench.outside(), workspace).unwrap();
+    for call in calls {
+        let message = bench.start(&call).await.error.unwrap().message;
+        assert!(message.contains("leads elsewhere than when the call was checked"), "{message}");
+    }
+    assert!(!bench.outside().join("new.txt").exists());
+}
+
+/// The workspace is configured as a link, which leads elsewhere when the call runs.
+#[tokio::test]
+async fn a_call_runs_in_the_folder_it_was_judged_for() {
+    let bench = Bench::with(&[("secret.txt", "harmless")]);
+    let alias = bench.outside().with_file_name("alias");
+    std::os::unix::fs::symlink(&bench.context.workspace, &alias).unwrap();
+    let prepare = |tool, arguments| bench.tools.prepare(tool, arguments, &alias);
+    let read = prepare("read_file", r#"{"path": "secret.txt"}"#);
+    let touch = prepare("shell", r#"{"command": "touch new.txt"}"#);
+    std::fs::remove_file(&alias).unwrap();
+    std::os::unix::fs::symlink(bench.outside(), &alias).unwrap();
+    assert_eq!(bench.start(&read).await.result["text"], "harmless");
+    assert!(bench.start(&touch).await.ok && bench.path("new.txt").exists());
 }
 
 #[tokio::test]

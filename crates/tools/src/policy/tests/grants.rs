@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::super::request::quoted;
 use super::*;
+use crate::paths::real_path;
 
 fn covers_of(tool: &str, arguments: &Value, place: Place<'_>, asker: Asker) -> Option<GrantScope> {
     let text =
