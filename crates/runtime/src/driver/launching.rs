@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use backends::Launch;
-use session::{AgentInput, Input, Launched, LaunchedProgram};
+use session::{Input, Launched, LaunchedProgram};
 use transcript::ErrorInfo;
 
 use super::Driver;
 use crate::agents::LaunchedAgent;
 use crate::driver::from_log;
-use crate::driver::process::{Process, ProcessOutput, Start};
+use crate::driver::process::{Process, Start};
 use crate::passes::Pass;
 
 /// The running process of a program agent.
@@ -21,22 +21,11 @@ pub(super) struct RunningProgram {
 
 impl RunningProgram {
     pub(super) async fn next(&mut self) -> Input {
-        let output = self.process.next().await;
-        self.as_input(output)
+        Input::Agent(self.process.next().await)
     }
 
     pub(super) fn try_next(&mut self) -> Option<Input> {
-        let output = self.process.try_next()?;
-        Some(self.as_input(output))
-    }
-
-    fn as_input(&mut self, output: ProcessOutput) -> Input {
-        Input::Agent(match output {
-            ProcessOutput::Line(line) => AgentInput::Line(line),
-            ProcessOutput::Exited(code) => {
-                AgentInput::Exited { code, stderr: self.process.take_stderr(false) }
-            }
-        })
+        self.process.try_next().map(Input::Agent)
     }
 }
 

@@ -3,7 +3,7 @@
 //! The output comes line by line through a short channel, which gives backpressure: a program that writes
 //! faster than the log can be committed blocks on its pipe. The input has a separate queue, because a program
 //! that does not read its input must not block the reading of its output. The last output is
-//! [`ProcessOutput::Exited`], after all processes have ended.
+//! [`AgentInput::Exited`], after all processes have ended.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use session::{Line, Lines};
+use session::{AgentInput, Line, Lines};
 use store::Store;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout};
@@ -48,23 +48,6 @@ pub(super) struct Start {
     pub(super) environment: Vec<(OsString, OsString)>,
 }
 
-/// Output of a program's process: a line of stdout, or the end.
-#[derive(Debug)]
-pub(super) enum ProcessOutput {
-    Line(Line),
-    /// Exit code of the process. `None` if a signal ended it.
-    Exited(Option<i32>),
-}
-
-impl ProcessOutput {
-    fn line(self) -> Option<Line> {
-        match self {
-            Self::Line(line) => Some(line),
-            Self::Exited(_) => None,
-        }
-    }
-}
-
 /// Task that shuts down a program or its commands. It resolves to the program's last lines when all
 /// processes have ended.
 pub(super) type Shutdown = JoinHandle<Vec<Line>>;
@@ -81,8 +64,8 @@ pub(super) struct Process {
     /// Commands that earlier runs of the program started and that still run.
     earlier_commands: Vec<Begun>,
     /// Output of the program that was received and not returned yet.
-    buffered: VecDeque<ProcessOutput>,
-    output: mpsc::Receiver<Vec<ProcessOutput>>,
+    buffered: VecDeque<AgentInput>,
+    output: mpsc::Receiver<Vec<AgentInput>>,
     /// Channel for lines to the program's stdin. `None` once stdin is closed.
     input: Option<mpsc::UnboundedSender<String>>,
     /// Signal to end the program, given by sending on this channel or dropping it.
@@ -151,10 +134,10 @@ impl Process {
         self.input = None;
     }
 
-    /// Waits for the next output of the program. There is none after [`ProcessOutput::Exited`].
-    pub(super) async fn next(&mut self) -> ProcessOutput {
+    /// Waits for the next output of the program. There is none after [`AgentInput::Exited`].
+    pub(super) async fn next(&mut self) -> AgentInput {
         loop {
-            if let Some(output) = self.buffered.pop_front() {
+            if let Some(output) = self.take_buffered() {
                 return output;
             }
             match self.output.recv().await {
@@ -164,17 +147,26 @@ impl Process {
         }
     }
 
-    pub(super) fn try_next(&mut self) -> Option<ProcessOutput> {
+    pub(super) fn try_next(&mut self) -> Option<AgentInput> {
         if self.buffered.is_empty() {
             let output = self.output.try_recv().ok()?;
             self.buffer(output);
         }
-        self.buffered.pop_front()
+        self.take_buffered()
     }
 
-    fn buffer(&mut self, output: Vec<ProcessOutput>) {
+    fn buffer(&mut self, output: Vec<AgentInput>) {
         self.pulse.note_line(clock::now());
         self.buffered.extend(output);
+    }
+
+    /// Removes the next buffered output, and adds the stderr of this run to the program's exit.
+    fn take_buffered(&mut self) -> Option<AgentInput> {
+        let mut output = self.buffered.pop_front()?;
+        if let AgentInput::Exited { stderr, .. } = &mut output {
+            *stderr = self.take_stderr(false);
+        }
+        Some(output)
     }
 
     /// Attributes the commands that run now and the stderr so far to earlier runs, because a run
@@ -219,7 +211,8 @@ impl Process {
             let (mut lines, mut budget) = (Vec::new(), MAX_LATE_BYTES);
             let mut next = Some(Vec::from(self.buffered));
             while let Some(output) = next {
-                for line in output.into_iter().filter_map(ProcessOutput::line) {
+                for output in output {
+                    let AgentInput::Line(line) = output else { continue };
                     budget = budget.saturating_sub(line.bytes());
                     lines.extend(Some(line).filter(|_| budget > 0));
                 }
@@ -239,7 +232,7 @@ struct Keeper {
     store: Store,
     stderr: StderrTail,
     lines_in: mpsc::UnboundedReceiver<String>,
-    lines_out: mpsc::Sender<Vec<ProcessOutput>>,
+    lines_out: mpsc::Sender<Vec<AgentInput>>,
 }
 
 impl Keeper {
@@ -271,7 +264,8 @@ impl Keeper {
             tracing::warn!(%error, "cannot store the end of a program");
         }
         let code = status.ok().and_then(|it| it.code());
-        let _ = lines_out.send(vec![ProcessOutput::Exited(code)]).await;
+        let exited = AgentInput::Exited { code, stderr: String::new() };
+        let _ = lines_out.send(vec![exited]).await;
     }
 }
 
@@ -300,19 +294,18 @@ async fn write_lines(stdin: Option<ChildStdin>, mut lines: mpsc::UnboundedReceiv
     }
 }
 
-async fn read_lines(stdout: Option<ChildStdout>, output: mpsc::Sender<Vec<ProcessOutput>>) {
+async fn read_lines(stdout: Option<ChildStdout>, output: mpsc::Sender<Vec<AgentInput>>) {
     let Some(mut stdout) = stdout else { return };
     let mut lines = Lines::new(MAX_LINE);
     let mut buffer = vec![0; READ_BYTES];
     while let Some(n) = read_some(&mut stdout, &mut buffer).await {
-        let ended: Vec<ProcessOutput> =
-            lines.take(&buffer[..n]).into_iter().map(ProcessOutput::Line).collect();
+        let ended: Vec<_> = lines.take(&buffer[..n]).into_iter().map(AgentInput::Line).collect();
         if !ended.is_empty() && output.send(ended).await.is_err() {
             return;
         }
     }
     if let Some(last) = lines.finish() {
-        let _ = output.send(vec![ProcessOutput::Line(last)]).await;
+        let _ = output.send(vec![AgentInput::Line(last)]).await;
     }
 }
 
