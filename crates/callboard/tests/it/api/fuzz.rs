@@ -18,6 +18,8 @@ use crate::support::watcher::{Watcher, is_quiet, watch_until};
 /// Number of requests for each operation.
 const REQUESTS: usize = 250;
 const FRAMES: usize = 2000;
+/// Id of a session that requests may create and delete.
+const DELETED: &str = "made-by-nonsense";
 const APPROVAL: &str = "post_api_sessions_session_calls_call_approval";
 /// Operations that random requests never succeed at, such as upgrades, the password within five
 /// attempts, and decisions or results that nothing waits for.
@@ -108,6 +110,9 @@ async fn fuzzed_requests_get_documented_errors() {
     let document = Document::of(&scene.server).await;
     let (_, put) = scene.server.post("/api/blobs", json!("a file")).await;
     for (seed, operation) in (1..).zip(document.operations()) {
+        if operation.path.ends_with("/restore") {
+            delete_session(&scene.server, DELETED).await;
+        }
         let mut known = known_strings(&scene, &operation);
         known.push(put["blob"].as_str().unwrap().to_owned());
         let mut values = RandomValues { random: Random::new(seed), document: &document, known };
@@ -135,6 +140,13 @@ async fn fuzzed_requests_get_documented_errors() {
     scene.check().await;
 }
 
+/// Creates a session, unless there is one, and deletes it. For some seconds it can be restored.
+async fn delete_session(server: &Server, id: &str) {
+    server.post("/api/sessions", json!({"id": id, "agent": "demo"})).await;
+    let path = format!("/api/sessions/{id}");
+    server.request(reqwest::Method::DELETE, &path, None).await;
+}
+
 fn known_strings(scene: &Scene, operation: &Operation) -> Vec<String> {
     let workspace = scene.home.workspace();
     let path = |name: &str| workspace.join(name).display().to_string();
@@ -147,8 +159,8 @@ fn known_strings(scene: &Scene, operation: &Operation) -> Vec<String> {
         "/assets/{version}/{file}" => {
             [render::assets_version(), "main.js"].repeat(3).into_iter().map(str::to_owned).collect()
         }
-        "/api/sessions" => vec![path(""), "made-by-nonsense".to_owned(), "demo".to_owned()],
-        _ => vec!["made-by-nonsense".to_owned(), "main.js".to_owned(), "correct horse".to_owned()],
+        "/api/sessions" => vec![path(""), DELETED.to_owned(), "demo".to_owned()],
+        _ => vec![DELETED.to_owned(), "main.js".to_owned(), "correct horse".to_owned()],
     };
     if operation.method != reqwest::Method::DELETE {
         known.push(scene.known.0.clone());
