@@ -38,16 +38,19 @@ type Route = openapi::Route<App>;
 type Routes = Vec<Route>;
 
 /// Returns all routes of the HTTP server, with the descriptions that do not follow from the
-/// handlers' types. All are behind the authorization layer.
+/// handlers' types. All are behind the authorization layer. Their order is that of the OpenAPI
+/// document.
 pub(crate) fn routes() -> Routes {
     let routes = [
         page_routes(),
-        server_routes(),
+        info_routes(),
         session_routes(),
-        content_routes(),
         queue_routes(),
+        run_routes(),
         approval_routes(),
+        file_routes(),
         compat_routes(),
+        server_routes(),
         access_routes(),
     ];
     routes.into_iter().flatten().collect()
@@ -57,7 +60,7 @@ async fn openapi_document() -> Json<Value> {
     Json(openapi::document(&routes()))
 }
 
-/// Routes of pages and the WebSocket that keeps them current.
+/// Routes of pages.
 fn page_routes() -> Routes {
     vec![
         Route::get("/", pages::home, "Show the page"),
@@ -69,43 +72,20 @@ fn page_routes() -> Routes {
         )
         .gives(StatusCode::OK, "*/*")
         .public(),
-        Route::get("/ws", socket::open, "Open the WebSocket")
-            .gives(StatusCode::SWITCHING_PROTOCOLS, ""),
     ]
 }
 
-/// Routes of the server itself: its agents, tools, settings, files and operation.
-fn server_routes() -> Routes {
+/// Routes of the server's description: its API, agents and tools.
+fn info_routes() -> Routes {
     vec![
         Route::get("/api/openapi.json", openapi_document, "Get this OpenAPI document"),
         Route::get("/api/agents", info::agents, "List the configured agents"),
         Route::get("/api/tools", info::tools, "List the tools that agents may use"),
         Route::get("/api/mcp", info::mcp_servers, "List the MCP servers and their state"),
-        Route::get("/api/settings", settings::show, "Get the page settings"),
-        Route::patch("/api/settings", settings::update, "Update the page settings")
-            .refuses(&[Storage]),
-        Route::get("/api/search", search::search, "Search titles, messages, tool calls and output")
-            .refuses(&[SessionNotFound]),
-        Route::post("/api/blobs", blobs::put, "Upload a file to attach to a message")
-            .refuses(&[Storage]),
-        Route::get(
-            "/api/blobs/{hash}",
-            blobs::show,
-            "Get a file; images inline, others as a download",
-        )
-        .gives(StatusCode::OK, "*/*"),
-        Route::get("/api/sizes", operation::sizes, "Get the disk usage by session"),
-        Route::post("/api/backup", operation::backup, "Write a backup on the server's machine"),
-        Route::get("/metrics", operation::metrics, "Get metrics for Prometheus")
-            .gives(StatusCode::OK, "application/openmetrics-text"),
-        Route::get(gate::HEALTH, info::healthz, "Check that the server runs and can write")
-            .gives(StatusCode::OK, "text/plain")
-            .refuses(&[Storage])
-            .public(),
     ]
 }
 
-/// Routes of sessions and their runs.
+/// Routes of sessions, their logs and their messages.
 fn session_routes() -> Routes {
     vec![
         Route::get("/api/sessions", sessions::list, "List sessions, most recently changed first"),
@@ -130,32 +110,6 @@ fn session_routes() -> Routes {
             "Cancel the pending deletion of a session",
         )
         .refuses(&[NothingToDo]),
-        Route::post("/api/sessions/{session}/messages", sessions::send, "Send a message")
-            .refuses(&[MessageNotFound, AgentBusy, QueueFull, Stopping, Storage]),
-        Route::post(
-            "/api/sessions/{session}/cancel",
-            sessions::cancel,
-            "Cancel the active run and wait until it has ended",
-        )
-        .refuses(&[AwaitingDecision, Stopping, Storage]),
-        Route::post(
-            "/api/sessions/{session}/continue",
-            sessions::go_on,
-            "Continue after the last run",
-        )
-        .refuses(&[AgentBusy, NothingToDo, Stopping, Storage]),
-        Route::post(
-            "/api/sessions/{session}/retry",
-            sessions::retry,
-            "Run the last message again and replace its answer",
-        )
-        .refuses(&[AgentBusy, NothingToDo, Stopping, Storage]),
-    ]
-}
-
-/// Routes of a session's content.
-fn content_routes() -> Routes {
-    vec![
         Route::get("/api/sessions/{session}/events", read::events, "Read the log of a session"),
         Route::get(
             "/api/sessions/{session}/raw",
@@ -167,39 +121,14 @@ fn content_routes() -> Routes {
             read::messages,
             "List the messages of a session",
         ),
+        Route::post("/api/sessions/{session}/messages", sessions::send, "Send a message")
+            .refuses(&[MessageNotFound, AgentBusy, QueueFull, Stopping, Storage]),
         Route::get(
             "/api/sessions/{session}/contract-events",
             contract_events::follow,
             "Stream run events in the contract format",
         )
         .gives(StatusCode::OK, "text/event-stream"),
-        Route::get(
-            "/api/sessions/{session}/calls/{call}/output",
-            bodies::output,
-            "Get the complete arguments, output or result of a tool call",
-        )
-        .gives(StatusCode::OK, "*/*"),
-        Route::get(
-            "/api/sessions/{session}/texts",
-            bodies::text,
-            "Get the complete text of a long message or part",
-        )
-        .gives(StatusCode::OK, "*/*")
-        .refuses(&[MessageNotFound]),
-        Route::get(
-            "/api/sessions/{session}/answers/{answer}",
-            bodies::answer,
-            "Get an answer as HTML or as text",
-        )
-        .gives(StatusCode::OK, "*/*"),
-        Route::get(
-            "/api/sessions/{session}/export",
-            import_export::export,
-            "Export a session as a file",
-        )
-        .gives(StatusCode::OK, "*/*"),
-        Route::post("/api/sessions/import", import_export::import, "Import a session from a file")
-            .refuses(&[AgentNotFound, SessionExists, Stopping, Storage]),
     ]
 }
 
@@ -233,6 +162,49 @@ fn queue_routes() -> Routes {
             "Steer the active run with a queued message",
         )
         .refuses(&[CannotSteer, Stopping, Storage]),
+    ]
+}
+
+/// Routes of runs, and the texts that a page fetches on demand.
+fn run_routes() -> Routes {
+    vec![
+        Route::post(
+            "/api/sessions/{session}/cancel",
+            sessions::cancel,
+            "Cancel the active run and wait until it has ended",
+        )
+        .refuses(&[AwaitingDecision, Stopping, Storage]),
+        Route::post(
+            "/api/sessions/{session}/continue",
+            sessions::go_on,
+            "Continue after the last run",
+        )
+        .refuses(&[AgentBusy, NothingToDo, Stopping, Storage]),
+        Route::post(
+            "/api/sessions/{session}/retry",
+            sessions::retry,
+            "Run the last message again and replace its answer",
+        )
+        .refuses(&[AgentBusy, NothingToDo, Stopping, Storage]),
+        Route::get(
+            "/api/sessions/{session}/calls/{call}/output",
+            bodies::output,
+            "Get the complete arguments, output or result of a tool call",
+        )
+        .gives(StatusCode::OK, "*/*"),
+        Route::get(
+            "/api/sessions/{session}/texts",
+            bodies::text,
+            "Get the complete text of a long message or part",
+        )
+        .gives(StatusCode::OK, "*/*")
+        .refuses(&[MessageNotFound]),
+        Route::get(
+            "/api/sessions/{session}/answers/{answer}",
+            bodies::answer,
+            "Get an answer as HTML or as text",
+        )
+        .gives(StatusCode::OK, "*/*"),
     ]
 }
 
@@ -274,6 +246,20 @@ fn approval_routes() -> Routes {
     ]
 }
 
+/// Routes of exported and imported files.
+fn file_routes() -> Routes {
+    vec![
+        Route::get(
+            "/api/sessions/{session}/export",
+            import_export::export,
+            "Export a session as a file",
+        )
+        .gives(StatusCode::OK, "*/*"),
+        Route::post("/api/sessions/import", import_export::import, "Import a session from a file")
+            .refuses(&[AgentNotFound, SessionExists, Stopping, Storage]),
+    ]
+}
+
 /// Routes of the compatibility APIs.
 fn compat_routes() -> Routes {
     vec![
@@ -302,7 +288,32 @@ fn compat_routes() -> Routes {
     ]
 }
 
-/// Routes of signing in and out.
+/// Routes of settings, search, files, operation and the WebSocket.
+fn server_routes() -> Routes {
+    vec![
+        Route::get("/api/settings", settings::show, "Get the page settings"),
+        Route::patch("/api/settings", settings::update, "Update the page settings")
+            .refuses(&[Storage]),
+        Route::get("/api/search", search::search, "Search titles, messages, tool calls and output")
+            .refuses(&[SessionNotFound]),
+        Route::post("/api/blobs", blobs::put, "Upload a file to attach to a message")
+            .refuses(&[Storage]),
+        Route::get(
+            "/api/blobs/{hash}",
+            blobs::show,
+            "Get a file; images inline, others as a download",
+        )
+        .gives(StatusCode::OK, "*/*"),
+        Route::get("/api/sizes", operation::sizes, "Get the disk usage by session"),
+        Route::post("/api/backup", operation::backup, "Write a backup on the server's machine"),
+        Route::get("/metrics", operation::metrics, "Get metrics for Prometheus")
+            .gives(StatusCode::OK, "application/openmetrics-text"),
+        Route::get("/ws", socket::open, "Open the WebSocket")
+            .gives(StatusCode::SWITCHING_PROTOCOLS, ""),
+    ]
+}
+
+/// Routes of signing in and out, and the health check.
 fn access_routes() -> Routes {
     vec![
         Route::post(gate::SIGN_IN, sign_in::sign_in, "Sign in with the password and get a cookie")
@@ -317,6 +328,10 @@ fn access_routes() -> Routes {
             "End all sign-ins and close all WebSockets",
         )
         .refuses(&[Storage]),
+        Route::get(gate::HEALTH, info::healthz, "Check that the server runs and can write")
+            .gives(StatusCode::OK, "text/plain")
+            .refuses(&[Storage])
+            .public(),
     ]
 }
 

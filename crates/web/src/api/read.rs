@@ -88,7 +88,6 @@ pub(crate) struct MessagesParams {
     profile: ProfileNumber,
 }
 
-/// Major version of the AI SDK.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 pub(crate) enum ProfileNumber {
     #[serde(rename = "5")]
