@@ -192,7 +192,7 @@ const ONE_WAY = {
     const talk = await open();
     await talk.answerTo("play:hello");
     const page = await openSession(t, browser, stage.callboard, talk.id);
-    assert.match(await page.locator(".remark").innerText(), /no app-server.*come whole.*without asking/);
+    assert.match(await page.locator(".remark").innerText(), /no app-server.*not streamed.*without approval/);
     assert.match(await page.locator(".notice").innerText(), /without its app-server/);
   },
 };
