@@ -42,7 +42,7 @@ impl Server {
     fn run(folder: TempDir, config: &str, mut command: Command) -> anyhow::Result<Self> {
         std::fs::write(folder.path().join("callboard.toml"), config)?;
         command.current_dir(folder.path()).env("CALLBOARD_TOKEN", TOKEN);
-        command.args(["--listen", "127.0.0.1:0", "--data", "data"]);
+        command.args(["--listen", "127.0.0.1:0", "--data", "data", "--config", "callboard.toml"]);
         let began = Instant::now();
         let (process, stdout) = Process::start(command)?;
         let mut ready = String::new();
