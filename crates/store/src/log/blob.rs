@@ -35,8 +35,8 @@ impl Store {
     }
 }
 
-/// Stores a value as a blob and returns its hash in hexadecimal.
-pub(crate) fn put(db: &Db, value: &[u8]) -> Result<String, Error> {
+/// Stores a value, unless it is stored already, and returns its hash.
+pub(crate) fn put(db: &Db, value: &[u8]) -> Result<blake3::Hash, Error> {
     let hash = blake3::hash(value);
     if !db.exists("SELECT 1 FROM blobs WHERE hash = ?1", params![hash.as_bytes()])? {
         db.execute(
@@ -44,7 +44,7 @@ pub(crate) fn put(db: &Db, value: &[u8]) -> Result<String, Error> {
             params![hash.as_bytes(), value.len() as i64, compress(value)?],
         )?;
     }
-    Ok(hash.to_hex().to_string())
+    Ok(hash)
 }
 
 pub(crate) fn read(db: &Db, hash: &str) -> Result<Option<Vec<u8>>, Error> {
@@ -108,12 +108,11 @@ pub(crate) fn decompress(data: &[u8]) -> Result<Vec<u8>, Error> {
 
 fn put_loose(db: &Db, value: &[u8], at: Millis) -> Result<String, Error> {
     let hash = put(db, value)?;
-    let hash_bytes = blake3::hash(value);
     db.execute(
         "INSERT INTO loose_blobs (hash, at) VALUES (?1, ?2)",
-        params![hash_bytes.as_bytes(), at.0],
+        params![hash.as_bytes(), at.0],
     )?;
-    Ok(hash)
+    Ok(hash.to_hex().to_string())
 }
 
 fn sweep(db: &Db, now: Millis) -> Result<usize, Error> {

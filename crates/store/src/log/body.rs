@@ -32,7 +32,7 @@ pub(crate) fn keep(db: &Db, session: i64, body: String) -> Result<Kept, Error> {
     let mut end = 0;
     for (start, value) in large {
         kept.push_str(&body[end..start]);
-        let hash = blob::put(db, value.as_bytes())?;
+        let hash = blob::put(db, value.as_bytes())?.to_hex().to_string();
         blob::add_use(db, session, &hash)?;
         cuts.push((kept.len(), hash));
         end = start + value.len();

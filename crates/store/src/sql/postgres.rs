@@ -90,7 +90,7 @@ impl Postgres {
     /// Runs statements without parameters and results.
     pub(crate) fn batch(&self, sql: &str) -> Result<(), Error> {
         let link = self.link.borrow();
-        self.wait(async { Ok(link.client.batch_execute(sql).await?) })
+        self.block_on(async { Ok(link.client.batch_execute(sql).await?) })
     }
 
     /// Begins a transaction, with the first statement that is sent. A lost connection is made again.
@@ -163,7 +163,7 @@ impl Postgres {
             return Ok(statement.clone());
         }
         let mut link = self.link.borrow_mut();
-        let statement = self.wait(async { Ok(link.client.prepare(&translate(sql)).await?) })?;
+        let statement = self.block_on(async { Ok(link.client.prepare(&translate(sql)).await?) })?;
         if link.statements.len() >= STATEMENTS {
             link.statements.clear();
         }
@@ -178,17 +178,13 @@ impl Postgres {
         last: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
         let queued = self.queued.take();
-        self.wait(async {
+        self.block_on(async {
             let queued = try_join_all(queued.iter().map(|it| it.run(client)));
             let (queued, last) = join(queued, last).await;
             // Where one fails, those behind it fail because of it.
             queued?;
             last
         })
-    }
-
-    fn wait<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        self.block_on(work)
     }
 
     fn block_on<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
